@@ -1,0 +1,1 @@
+"""handrail: hands for AI agents, with a rail along every edge."""

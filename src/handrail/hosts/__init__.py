@@ -1,0 +1,1 @@
+"""Where commands run. `base` is the protocol; `local` is this machine."""
