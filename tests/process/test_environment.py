@@ -18,7 +18,7 @@ COPIED = """
     SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO
 """
 
-SECRET = """
+WITHHELD = """
     TOKEN GITHUB_TOKEN gh_token NPM_TOKEN_READ SECRET CLIENT_SECRET DB_PASSWORD PGPASSWORD MYSQL_PASSWD API_KEY
     ANTHROPIC_API_KEY OPENAI_APIKEY S3_ACCESS_KEY ACCESS_KEY_ID PRIVATE_KEY SSH_PRIVATE_KEY_PATH
     GOOGLE_APPLICATION_CREDENTIALS CREDENTIAL SVC_CREDS AWS_PROFILE AWS_SECRET_ACCESS_KEY aws_session SSH_AUTH_SOCK
@@ -44,7 +44,7 @@ def test_what_programs_need_is_copied_under_both_policies(name: str, policy: str
     assert variables({name: "here"}, policy)[name] == "here"
 
 
-@pytest.mark.parametrize("name", SECRET.split())
+@pytest.mark.parametrize("name", WITHHELD.split())
 @pytest.mark.parametrize("policy", ["allow", "deny"])
 def test_what_looks_secret_is_withheld_under_both_policies(name: str, policy: str) -> None:
     built = build({name: "hunter2"}, policy=policy, tmpdir=TMP)  # type: ignore[arg-type]
