@@ -1,0 +1,312 @@
+"""Tier T0: starts a command as a plain child and ends it by its process group, its session and its descendants.
+
+Gaps, declared: a process that left the session and lost its parent is only found while it holds one of our pipes, and
+nothing ends anything once the host itself was killed by SIGKILL. Never uses `preexec_fn`: it forces a full fork of the host.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from time import monotonic
+
+from handrail.process import table
+from handrail.process.cancel import Cancel
+from handrail.process.capture import Capture
+from handrail.process.child import NotStarted
+from handrail.process.interrupts import held
+from handrail.process.supervise import OnOutput, supervise
+from handrail.values.completed import Completed, Enforced, LeftBehind
+from handrail.values.invocation import Invocation
+
+ENFORCED = Enforced(tier="T0", processes="process group", files="none", network="none")
+
+# Files that a command makes are readable by others and writable by their owner, whatever umask the host runs with.
+_UMASK = 0o022
+# Each round of a sweep catches what was forked during the one before; a tree that outruns this many has escaped.
+_ROUNDS = 20
+_ROUND_S = 1.0
+# `Popen` itself puts these two back to their defaults (restore_signals).
+_RESTORED = {signal.SIGPIPE, signal.SIGXFSZ}
+_OTHERS = tuple(sorted(signal.valid_signals() - _RESTORED - {signal.SIGKILL, signal.SIGSTOP}))
+_CLEAN_START = os.path.join(os.path.dirname(__file__), "clean_start.py")
+
+
+def run_direct(invocation: Invocation, cancel: Cancel | None = None, on_output: OnOutput | None = None) -> Completed:
+    """Run `invocation` on this thread, unconfined, to its end."""
+    started = monotonic()
+    with held():
+        try:
+            child = DirectChild(invocation)
+        except NotStarted as refusal:
+            return Completed(
+                exit_code=refusal.exit_code,
+                not_started=refusal.sentence,
+                duration_s=monotonic() - started,
+                enforced=ENFORCED,
+            )
+    return supervise(child, invocation, started, cancel, on_output)
+
+
+class DirectChild:
+    """A `Child` (see child.py) that is a direct child of this process and leads a session of its own."""
+
+    enforced = ENFORCED
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._since = table.now_ticks()
+        self._known: dict[int, table.Process] = {}
+        self._watched: list[int] = []
+        self._reaped = False
+        self._status: int | None = None
+        with _Pipes(invocation.merge) as pipes:
+            self._popen = _spawn(invocation, pipes)
+            self.captures = {
+                name: Capture(fd, invocation.output, invocation.spill_dir) for name, fd in pipes.hand_over().items()
+            }
+        self._pid = self._popen.pid
+        self.exit_fd = _exit_descriptor(self._popen)
+
+    def terminate(self) -> tuple[int, ...]:
+        rows = self._members()
+        self._signal_group(signal.SIGTERM)
+        for row in rows:
+            if row.group != self._pid:
+                self._signal_row(row, signal.SIGTERM)
+        # A stopped process keeps SIGTERM pending for ever; continued, it dies of it before its next instruction.
+        self._signal_group(signal.SIGCONT)
+        self._watched = [fd for row in rows if row.pid != self._pid and (fd := _pidfd(row)) is not None]
+        return tuple(self._watched)
+
+    def sweep(self) -> tuple[LeftBehind, ...]:
+        if self._has_ended():
+            self.status()
+            # Our pid cannot pass to a stranger while its group has members, and without members we stop here.
+            if not self._group_exists() and all(capture.at_end for capture in self.captures.values()):
+                return ()
+        else:
+            self._signal_group(signal.SIGKILL)
+        return self._kill_members()
+
+    def status(self) -> int | None:
+        if not self._reaped:
+            self._reaped = True
+            self._status = _collect(self._popen)
+        return self._status
+
+    def close(self) -> None:
+        for capture in self.captures.values():
+            capture.close()
+        for fd in (*self._watched, self.exit_fd):
+            os.close(fd)
+        self._watched = []
+
+    def _kill_members(self) -> tuple[LeftBehind, ...]:
+        named: dict[tuple[int, int], LeftBehind] = {}
+        for _ in range(_ROUNDS):
+            rows = [row for row in self._members() if row.pid != self._pid]
+            if not rows:
+                break
+            for row in rows:
+                named.setdefault((row.pid, row.started), LeftBehind(row.pid, table.words(row.pid)))
+            fds = [fd for row in rows if (fd := _pidfd(row)) is not None]
+            for fd in fds:
+                _signal_pidfd(fd, signal.SIGKILL)
+            _await_all(fds)
+            for row in rows:
+                _reap_adopted(row.pid)
+        return tuple(named.values())
+
+    def _members(self) -> list[table.Process]:
+        rows = table.read_all()
+        mine = table.of_command(rows, self._pid, self._since, self._known.values())
+        for capture in self.captures.values():
+            if not capture.at_end:
+                mine += table.writers_of(rows, os.readlink(f"/proc/self/fd/{capture.fd}"), self._since) if rows else []
+        self._known.update((row.pid, row) for row in mine)
+        return list({row.pid: row for row in mine if row.pid != os.getpid()}.values())
+
+    def _has_ended(self) -> bool:
+        poll = select.poll()
+        poll.register(self.exit_fd, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _group_exists(self) -> bool:
+        try:
+            os.killpg(self._pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # members with another user id (setuid programs) are members too
+            return True
+        return True
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        """Only while the main process is not reaped: then the group is certainly ours."""
+        if self._reaped:
+            return
+        try:
+            os.killpg(self._pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+    def _signal_row(self, row: table.Process, number: signal.Signals) -> None:
+        fd = _pidfd(row)
+        if fd is not None:
+            _signal_pidfd(fd, number)
+            os.close(fd)
+
+
+class _Pipes:
+    """The pipes of one command; whatever was not handed over is closed again."""
+
+    def __init__(self, merge: bool) -> None:
+        self._fds: list[int] = []
+        self._reading: dict[str, int] = {}
+        self.stdout = self._pipe("stdout")
+        self.stderr = self.stdout if merge else self._pipe("stderr")
+
+    def __enter__(self) -> _Pipes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+    def hand_over(self) -> dict[str, int]:
+        """The reading ends, now the caller's to close."""
+        for fd in self._reading.values():
+            self._fds.remove(fd)
+        return self._reading
+
+    def _pipe(self, name: str) -> int:
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        self._fds += (reading, writing)
+        self._reading[name] = reading
+        return writing
+
+
+def _spawn(invocation: Invocation, pipes: _Pipes) -> subprocess.Popen[bytes]:
+    argv = list(invocation.argv)
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        raise NotStarted("The host program ignores SIGCHLD, so no exit code could be read; set it to its default.", 125)
+    if _starts_unclean():
+        # Ignored and blocked signals pass through exec, and only code in the child can undo that.
+        program = shutil.which(argv[0], path=invocation.env.get("PATH", os.defpath))
+        if program is None:
+            raise NotStarted(f"{argv[0]}: not found", 127)
+        argv = [sys.executable, "-I", "-S", _CLEAN_START, program, *argv]
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=invocation.cwd,
+            env=invocation.env,
+            stdin=subprocess.DEVNULL,
+            stdout=pipes.stdout,
+            stderr=pipes.stderr,
+            start_new_session=True,
+            umask=_UMASK,
+        )
+    except OSError as failure:
+        raise _not_started(failure, invocation) from failure
+    except ValueError as failure:  # a NUL in a word, in a name or a value of the environment
+        raise NotStarted("The command or its environment holds a NUL character.", 125) from failure
+
+
+def _starts_unclean() -> bool:
+    """Whether this process ignores or blocks signals that a command would inherit."""
+    if signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        return True
+    return any(signal.getsignal(number) is signal.SIG_IGN for number in _OTHERS)
+
+
+def _not_started(failure: OSError, invocation: Invocation) -> NotStarted:
+    program = os.path.basename(invocation.argv[0])
+    if not os.path.isdir(invocation.cwd):
+        return NotStarted("The working directory does not exist.", 125)
+    if failure.errno in (errno.ENOENT, errno.ENOTDIR):
+        return NotStarted(f"{program}: not found", 127)
+    if failure.errno in (errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.EISDIR):
+        return NotStarted(f"{program}: cannot be executed", 126)
+    if failure.errno == errno.E2BIG:
+        return NotStarted("The command and its environment are together longer than the system allows.", 126)
+    if failure.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return NotStarted("The system has no room for another process now; try again later.", 125)
+    return NotStarted(f"{program}: the system refused to start it", 125)
+
+
+def _collect(popen: subprocess.Popen[bytes]) -> int | None:
+    try:
+        # Without this look, `wait` would report 0 for a child whose status somebody else collected.
+        os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
+    except (ChildProcessError, AttributeError) as lost:
+        if isinstance(lost, ChildProcessError) and popen.returncode is None:
+            popen.returncode = 0  # so that Popen never waits for this pid again: it may be somebody else's by now
+            return None
+    return popen.wait()
+
+
+def _exit_descriptor(popen: subprocess.Popen[bytes]) -> int:
+    """A descriptor that becomes readable when the process ends."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            return os.pidfd_open(popen.pid)
+        except OSError:  # a kernel before 5.3, or a filter that forbids it
+            pass
+    return _waiter(popen.wait)
+
+
+def _waiter(wait: Callable[[], object]) -> int:
+    reading, writing = os.pipe()
+
+    def until_the_end() -> None:
+        wait()
+        os.close(writing)
+
+    threading.Thread(target=until_the_end, name="handrail-wait", daemon=True).start()
+    return reading
+
+
+def _pidfd(row: table.Process) -> int | None:
+    """A descriptor for just that process; None if it is gone or its pid has a new owner."""
+    try:
+        fd = os.pidfd_open(row.pid)
+    except (OSError, AttributeError):
+        return None
+    again = table.read(row.pid)
+    if again is None or again.started != row.started:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _signal_pidfd(fd: int, number: signal.Signals) -> None:
+    try:
+        signal.pidfd_send_signal(fd, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _await_all(fds: Iterable[int]) -> None:
+    """Until all are readable or a second has passed; closes them."""
+    latest = monotonic() + _ROUND_S
+    for fd in fds:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(max(0, (latest - monotonic()) * 1000))
+        os.close(fd)
+
+
+def _reap_adopted(pid: int) -> None:
+    """Where the host is pid 1 or a subreaper, orphans become its children and their zombies ours to collect."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
