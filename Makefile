@@ -12,7 +12,7 @@ PY := .venv/bin/python
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
-	@$(PY) -m handrail demo
+	@.venv/bin/handrail demo
 
 test: .venv/installed-dev
 	@$(PY) -m pytest
