@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -54,7 +54,7 @@ def compile_floor(directory: str) -> str:
 
 
 @contextmanager
-def floor(program: str, count: int, argv: Sequence[str]) -> Iterator[Clock]:
+def floor(program: str, count: int, argv: Sequence[str]) -> Generator[Clock, None, None]:
     """The floor's clock for `count` times `argv` at once; the program lives as long as the context."""
     with subprocess.Popen(
         [program, str(count), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
