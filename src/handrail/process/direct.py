@@ -33,9 +33,13 @@ _UMASK = 0o022
 # Each round of a sweep catches what was forked during the one before; a tree that outruns this many has escaped.
 _ROUNDS = 20
 _ROUND_S = 1.0
-# `Popen` itself puts these two back to their defaults (restore_signals).
-_RESTORED = {signal.SIGPIPE, signal.SIGXFSZ}
-_OTHERS = tuple(sorted(signal.valid_signals() - _RESTORED - {signal.SIGKILL, signal.SIGSTOP}))
+# What a host may have set to "ignore". SIGPIPE and SIGXFSZ are left out, since `Popen` puts those back itself
+# (restore_signals), and the real-time signals, since nobody ignores them and asking costs as much as for all others.
+_IGNORABLE = tuple(
+    number
+    for number in sorted(signal.Signals)
+    if number not in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGKILL, signal.SIGSTOP) and not number.name.startswith("SIGRT")
+)
 _CLEAN_START = os.path.join(os.path.dirname(__file__), "clean_start.py")
 
 
@@ -224,7 +228,7 @@ def _starts_unclean() -> bool:
     """Whether this process ignores or blocks signals that a command would inherit."""
     if signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         return True
-    return any(signal.getsignal(number) is signal.SIG_IGN for number in _OTHERS)
+    return any(signal.getsignal(number) is signal.SIG_IGN for number in _IGNORABLE)
 
 
 def _not_started(failure: OSError, invocation: Invocation) -> NotStarted:

@@ -1,0 +1,1 @@
+"""What every call passes on its way in and out. It never starts a process."""

@@ -1,0 +1,89 @@
+"""Searches a kept output by regular expression, in a process of its own: Python's engine can backtrack for ever.
+
+Imported, it builds that process's argv and reads its answer. Run as a program, it is that process.
+Lines are matched cleaned, as `read_output` shows them, and counted raw.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from handrail.text.clean import Line
+
+_MAX_PATTERN_CHARS = 1000
+_MAX_LINE_CHARS = 2000
+_BLOCK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Matching lines by number, and the line to go on from (-1: the whole file was searched)."""
+
+    matches: tuple[tuple[int, str], ...]
+    next_line: int
+
+
+def pattern_fault(pattern: str) -> str | None:
+    """What is wrong with a regular expression, in a sentence, or None."""
+    if len(pattern) > _MAX_PATTERN_CHARS:
+        return f"'pattern' is longer than {_MAX_PATTERN_CHARS} characters."
+    if "\0" in pattern or not pattern:
+        return "'pattern' is empty or holds a NUL character."
+    try:
+        pattern.encode()
+        re.compile(pattern)
+    except UnicodeEncodeError:
+        return "'pattern' holds half of a surrogate pair."
+    except (re.error, OverflowError, RecursionError) as bad:
+        return f"'pattern' is no regular expression: {bad}."
+    return None
+
+
+def search_argv(path: str, pattern: str, start_line: int, max_matches: int, max_chars: int) -> tuple[str, ...]:
+    numbers = (str(start_line), str(max_matches), str(max_chars))
+    return (sys.executable, "-I", os.path.abspath(__file__), path, pattern, *numbers)
+
+
+def read_matches(answer: bytes) -> Found:
+    """What the process printed."""
+    fields = json.loads(answer)
+    return Found(tuple((int(number), str(text)) for number, text in fields["matches"]), int(fields["next_line"]))
+
+
+def _search(path: str, pattern: str, start_line: int, max_matches: int, max_chars: int) -> Found:
+    wanted = re.compile(pattern)
+    matches: list[tuple[int, str]] = []
+    with open(path, "rb") as file:
+        for line in _lines(file):
+            if line.number < start_line or not wanted.search(line.text):
+                continue
+            text = line.text if len(line.text) <= _MAX_LINE_CHARS else line.text[: _MAX_LINE_CHARS - 1] + "…"
+            max_chars -= len(text) + 1
+            if len(matches) == max_matches or (max_chars < 0 and matches):
+                return Found(tuple(matches), line.number)
+            matches.append((line.number, text))
+    return Found(tuple(matches), -1)
+
+
+def _lines(file: BinaryIO) -> Iterator[Line]:
+    from handrail.text.clean import Cleaner
+    from handrail.text.decode import Decoder
+
+    decoder, cleaner = Decoder(), Cleaner(scrollback=0, max_line=_BLOCK)
+    while block := file.read(_BLOCK):
+        yield from cleaner.feed(decoder.feed(block))
+    yield from cleaner.feed(decoder.finish())
+    yield from cleaner.finish()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    found = _search(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]))
+    print(json.dumps({"matches": found.matches, "next_line": found.next_line}))

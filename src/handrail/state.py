@@ -1,0 +1,130 @@
+"""Where handrail keeps its own files: one private directory a session, outside the workspace, gone when it closes.
+
+A lock beside each directory tells the living from those whose host died; the next session sweeps the dead away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+import weakref
+
+from handrail.errors import ConfigurationError
+
+
+class SessionDirectory:
+    """`path` is a directory of mode 0700 for one session's spills and temporary files."""
+
+    def __init__(self, state_dir: str | os.PathLike[str] | None, workspace_root: str) -> None:
+        sessions = _sessions_directory(state_dir, workspace_root)
+        _sweep(sessions)
+        self._lock_fd, self.path = _claim(sessions)
+        self._remove = weakref.finalize(self, _remove, self._lock_fd, self.path, os.getpid())
+
+    def close(self) -> None:
+        """Remove the directory and all in it. In a forked child of the session's process it does nothing."""
+        self._remove()
+
+
+def _sessions_directory(state_dir: str | os.PathLike[str] | None, root: str) -> str:
+    if state_dir is not None:
+        place = os.path.realpath(os.path.expanduser(os.fspath(state_dir)))
+        if not _apart(place, root):
+            raise ConfigurationError("state_dir must lie neither inside the workspace nor around it; pass another one.")
+        sessions = os.path.join(place, "sessions")
+        if not _usable(sessions):
+            raise ConfigurationError("state_dir cannot be written; pass a directory that belongs to you.")
+        return sessions
+    import platformdirs
+
+    ours = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
+    for place in (platformdirs.user_state_path("handrail"), ours):
+        sessions = os.path.join(os.path.realpath(place), "sessions")
+        if _apart(os.path.dirname(sessions), root) and _usable(sessions):
+            return sessions
+    raise ConfigurationError(
+        "There is no place for handrail's own files outside the workspace; pass state_dir= a writable directory there."
+    )
+
+
+def _apart(one: str, other: str) -> bool:
+    return os.path.commonpath((one, other)) not in (one, other)
+
+
+def _usable(directory: str) -> bool:
+    """Make it, and see that it is ours alone: under a shared /tmp somebody else could have made it first."""
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        facts = os.lstat(directory)
+    except OSError:
+        return False
+    return (
+        stat.S_ISDIR(facts.st_mode)
+        and facts.st_uid == os.getuid()
+        and not facts.st_mode & 0o022
+        and os.access(directory, os.W_OK | os.X_OK)
+    )
+
+
+def _claim(sessions: str) -> tuple[int, str]:
+    """A new directory and the descriptor whose lock says that it is in use."""
+    while True:
+        path = os.path.join(sessions, secrets.token_hex(8))
+        lock_fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not _lock(lock_fd):  # a sweeping session came between the two lines above and will remove the file
+            os.close(lock_fd)
+            continue
+        os.mkdir(path, 0o700)
+        return lock_fd, path
+
+
+def _sweep(sessions: str) -> None:
+    for name in os.listdir(sessions):
+        if not name.endswith(".lock"):
+            continue
+        path = os.path.join(sessions, name)
+        try:
+            lock_fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:  # another session swept it first
+            continue
+        if _lock(lock_fd):
+            _remove(lock_fd, path.removesuffix(".lock"), os.getpid())
+        else:
+            os.close(lock_fd)
+
+
+def _lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove(lock_fd: int, path: str, owner_pid: int) -> None:
+    if os.getpid() != owner_pid:
+        return
+    shutil.rmtree(path, onerror=_open_up)
+    try:
+        os.unlink(path + ".lock")
+    except OSError:  # a full or read-only disk; the next sweep tries again
+        pass
+    os.close(lock_fd)
+
+
+def _open_up(_function: object, path: str, _failure: object) -> None:
+    """A command may have taken away its own permissions on what it left in TMPDIR."""
+    parent = os.path.dirname(path)
+    try:
+        os.chmod(parent, 0o700)
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.chmod(path, 0o700)
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+    except OSError:  # what cannot be removed now is swept at the next start
+        return

@@ -1,0 +1,272 @@
+"""The way in: a `Toolbox` holds a session over one workspace, and every face calls its tools through it.
+
+It checks options, builds the tools, and owns what must end with the session. What a call may do is the gate's to
+say, what it does the tool's.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+from handrail.errors import Code, ConfigurationError, SandboxUnavailable
+from handrail.gate.approvers import KNOWN, Approver
+from handrail.hosts.base import Host
+from handrail.hosts.local import LocalHost
+from handrail.process.cancel import Cancel, Stop
+from handrail.process.environment import build
+from handrail.process.feed import Feed, Listener
+from handrail.shell.outputs import Outputs
+from handrail.shell.session import Session
+from handrail.state import SessionDirectory
+from handrail.text.cut import TextLimits
+from handrail.tools.base import Tool, refusal
+from handrail.tools.read_output import ReadOutputTool
+from handrail.tools.shell import ShellSettings, ShellTool
+from handrail.tools.words import system_text
+from handrail.values.completed import Enforced
+from handrail.values.invocation import MIB, OutputLimits
+from handrail.values.tool import Effect, ToolResult
+from handrail.workspace import Workspace
+
+_PRESETS = {"shell": ("shell", "read_output")}
+# What a call in flight may take to end once the session closes; its processes get SIGKILL at once.
+_CLOSE_S = 10.0
+
+
+class Toolbox:
+    """Tools for one workspace, and the session they share.
+
+    workspace       the directory the tools work in (`~` is expanded).
+    approver        who approves changes; needed as soon as a tool changes something. So far: `handrail.allow_all`.
+    tools           a preset ("shell": shell and read_output), or a list of tool names.
+    sandbox         "required" (default), "best" or "off". This version has no sandbox: "required" is refused, the
+                    others run unconfined, and each result says so in `data["enforced"]`.
+    errors          "nonzero" (default): a non-zero exit is an error result; "never": it is a normal one.
+    login           run `bash -lc`, so that the user's profile is read first.
+    env, env_names  "allow" (default) or "deny", and names of variables that are passed whatever they look like.
+    timeout_s, max_timeout_s, grace_s    seconds: a command's default limit (120), the most a model may ask for (600),
+                    and the time between SIGTERM and SIGKILL (2).
+    merge           both streams in one, in the order written (default), or stdout and stderr apart.
+    head_lines, tail_lines, max_chars    how much of an output a report shows (200, 800, 30,000).
+    spill_max       bytes of one output kept for read_output (256 MiB).
+    listener        a function that is told `Event`s as they happen, on a thread of its own.
+    state_dir       where the session keeps its files (default: the platform's place for state).
+    host            where commands run (default: this machine).
+
+    Raises ConfigurationError, whose message says what to pass instead.
+    """
+
+    def __init__(
+        self,
+        workspace: str | os.PathLike[str],
+        *,
+        approver: Approver | None = None,
+        tools: Literal["shell"] | Sequence[str] = "shell",
+        sandbox: Literal["required", "best", "off"] = "required",
+        errors: Literal["nonzero", "never"] = "nonzero",
+        login: bool = False,
+        env: Literal["allow", "deny"] = "allow",
+        env_names: Sequence[str] = (),
+        timeout_s: float = 120.0,
+        max_timeout_s: float = 600.0,
+        grace_s: float = 2.0,
+        merge: bool = True,
+        head_lines: int = 200,
+        tail_lines: int = 800,
+        max_chars: int = 30_000,
+        spill_max: int = 256 * MIB,
+        listener: Listener | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
+        host: Host | None = None,
+    ) -> None:
+        names = _tool_names(tools)
+        _check_choice("sandbox", sandbox, ("required", "best", "off"))
+        _check_choice("errors", errors, ("nonzero", "never"))
+        _check_choice("env", env, ("allow", "deny"))
+        _check_numbers(timeout_s, max_timeout_s, grace_s, head_lines, tail_lines, max_chars, spill_max)
+        if sandbox == "required":
+            raise SandboxUnavailable(
+                'sandbox="best" accepts what this machine has.\n'
+                'sandbox="required" cannot be had: this version confines nothing. Commands would run with all the '
+                "rights of this program's user."
+            )
+        place = Workspace(workspace)
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._running: set[Cancel] = set()
+        self._idle = threading.Condition(self._lock)
+        self._closed = False
+        self._directory = SessionDirectory(state_dir, place.root)
+        self._host: Host = host or LocalHost()
+        self._feed = Feed(listener) if listener is not None else None
+        tmpdir = os.path.join(self._directory.path, "tmp")
+        os.mkdir(tmpdir, 0o700)
+        environment = build(os.environ, policy=env, names=env_names, tmpdir=tmpdir)
+        session = Session(place, self._host, self._directory.path, environment.variables, login=login)
+        outputs = Outputs(self._directory.path)
+        text = TextLimits(head_lines=head_lines, tail_lines=tail_lines, max_chars=max_chars)
+        settings = ShellSettings(
+            timeout_s=timeout_s,
+            max_timeout_s=max_timeout_s,
+            grace_s=grace_s,
+            merge=merge,
+            nonzero_is_error=errors == "nonzero",
+            text=text,
+            output=_output_limits(max_chars, spill_max),
+        )
+        makers: dict[str, Callable[[], Tool]] = {
+            "shell": ShellTool(session, outputs, settings, self._feed).tool,
+            "read_output": ReadOutputTool(outputs, self._host, self._directory.path, text).tool,
+        }
+        self._tools = {name: makers[name]() for name in names}
+        _check_approver(approver, self._tools.values())
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools, in a fixed order."""
+        return list(self._tools.values())
+
+    @property
+    def system_text(self) -> str:
+        """Words for an agent's instructions, about the tools that are there and no others."""
+        return system_text(list(self._tools))
+
+    @property
+    def enforced(self) -> Enforced:
+        """What confines commands here."""
+        return self._host.enforced
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+        """Call a tool as a model would. Whatever the model got wrong comes back as a result, never as an exception.
+
+        Runs on the calling thread; any number of threads may call at once. Ctrl-C stops the command, then is raised.
+        """
+        cancel = Cancel()
+        try:
+            return self._call(name, arguments, cancel)
+        finally:
+            cancel.close()
+
+    async def acall(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+        """`call` for asyncio and trio, on a worker thread. Cancelling it stops the command first, then cancels."""
+        from handrail.process.worker import in_worker_thread
+
+        return await in_worker_thread(lambda cancel: self._call(name, arguments, cancel))
+
+    def close(self) -> None:
+        """End running commands at once (SIGKILL, no grace) and remove the session's files. May be called twice.
+
+        In a forked child of the process that made the toolbox it does nothing: the session is the parent's.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._idle:
+            self._closed = True
+            for cancel in self._running:
+                cancel.request(Stop.KILL)
+            self._idle.wait_for(lambda: not self._running, _CLOSE_S)
+        if self._feed is not None:
+            self._feed.close()
+        self._host.close()
+        self._directory.close()
+
+    def __enter__(self) -> Toolbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Toolbox:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        from handrail.process.worker import in_worker_thread
+
+        await in_worker_thread(lambda _cancel: self.close())
+
+    def _call(self, name: str, arguments: Mapping[str, Any] | None, cancel: Cancel) -> ToolResult:
+        tool = self._tools.get(name)
+        if tool is None:
+            return refusal(Code.UNKNOWN_TOOL, f"there is no tool {name!r}; there are {', '.join(self._tools)}.")
+        if not isinstance(arguments, Mapping | None):
+            return refusal(Code.BAD_ARGUMENTS, "the arguments must be a JSON object.")
+        with self._idle:
+            if self._closed or os.getpid() != self._pid:
+                return refusal(Code.CLOSED, "the session is closed; nothing can be run in it any more.")
+            self._running.add(cancel)
+        try:
+            return tool.run(arguments or {}, cancel)
+        finally:
+            with self._idle:
+                self._running.discard(cancel)
+                self._idle.notify_all()
+
+
+def _tool_names(tools: str | Sequence[str]) -> tuple[str, ...]:
+    known = ", ".join(_PRESETS["shell"])
+    if isinstance(tools, str):
+        if tools not in _PRESETS:
+            raise ConfigurationError(f'tools must be "shell" or a list of names out of {known}; got {tools!r}.')
+        return _PRESETS[tools]
+    names = tuple(dict.fromkeys(tools))
+    unknown = [name for name in names if name not in _PRESETS["shell"]]
+    if unknown or not names:
+        raise ConfigurationError(f"tools must name at least one of {known}; got {', '.join(unknown) or 'none'}.")
+    return names
+
+
+def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        allowed = ", ".join(f'"{choice}"' for choice in choices)
+        raise ConfigurationError(f"{option} must be one of {allowed}; got {value!r}.")
+
+
+def _check_numbers(
+    timeout_s: float,
+    max_timeout_s: float,
+    grace_s: float,
+    head_lines: int,
+    tail_lines: int,
+    max_chars: int,
+    spill_max: int,
+) -> None:
+    if not 0 < timeout_s <= max_timeout_s < float("inf"):
+        raise ConfigurationError("timeout_s must be more than 0 and at most max_timeout_s, and that finite.")
+    if not 0 <= grace_s < float("inf"):
+        raise ConfigurationError("grace_s must be 0 or more, and finite.")
+    if min(head_lines, tail_lines, spill_max) < 0 or head_lines + tail_lines < 1:
+        raise ConfigurationError("head_lines, tail_lines and spill_max must be 0 or more, and one line at least be shown.")
+    if max_chars < 20:
+        raise ConfigurationError("max_chars must be at least 20.")
+
+
+def _check_approver(approver: Approver | None, tools: Sequence[Tool] | Any) -> None:
+    changing = [tool.name for tool in tools if tool.effect is Effect.CHANGE]
+    if approver is None and changing:
+        raise ConfigurationError(
+            f"approver is missing: {', '.join(changing)} can change things, so somebody must approve. "
+            "Pass approver=handrail.allow_all to approve every call."
+        )
+    if approver is not None and approver not in KNOWN:
+        raise ConfigurationError(
+            "approver must be handrail.allow_all in this version: no other approver is asked yet, "
+            "and one that is never asked would promise what does not happen."
+        )
+
+
+def _output_limits(max_chars: int, spill_max: int) -> OutputLimits:
+    """Half of `max_chars` must be found in the head, half in the tail; a character has at most four bytes."""
+    default = OutputLimits()
+    return OutputLimits(
+        head_bytes=max(default.head_bytes, 4 * max_chars),
+        tail_bytes=max(default.tail_bytes, 8 * max_chars),
+        spill_bytes=spill_max,
+    )

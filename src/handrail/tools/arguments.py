@@ -1,0 +1,96 @@
+"""Checks what a model sent against a tool's arguments, and says in a sentence what is wrong with which.
+
+Lenient where models are sloppy without being wrong: a number or boolean sent as text is read as one, and `null` for an
+optional argument leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class BadArguments(Exception):
+    """Travels from here to the tool, which answers with the sentence."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+
+def parse(kind: type[T], arguments: Mapping[str, Any]) -> T:
+    """`arguments` as a `kind`, or BadArguments naming every fault."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    faults: list[str] = []
+    values: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name not in fields:
+            faults.append(_unknown(str(name), list(fields)))
+        elif value is not None or fields[name].required:
+            try:
+                values[name] = msgspec.convert(value, fields[name].type, strict=False)
+            except msgspec.ValidationError:
+                faults.append(f"{name!r} must be {_wanted(fields[name].type)}, not {_shown(value)}")
+    faults += [f"{name!r} is missing" for name, field in fields.items() if field.required and name not in arguments]
+    if faults:
+        raise BadArguments("; ".join(faults) + ".")
+    return kind(**values)
+
+
+def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of `kind`, without references, the same at every run."""
+    whole = msgspec.json.schema(kind)
+    schema: dict[str, Any] = dict(whole["$defs"][kind.__name__])
+    schema.pop("title", None)
+    schema["additionalProperties"] = False
+    return schema
+
+
+def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Optional arguments as their own type: `null` is accepted and not advertised."""
+    properties: dict[str, Any] = {}
+    for name, property in schema["properties"].items():
+        plain = {key: value for key, value in property.items() if key != "anyOf"}
+        if plain.get("default", ...) is None:
+            del plain["default"]
+        for choice in property.get("anyOf", ()):
+            if choice.get("type") != "null":
+                plain |= choice
+        properties[name] = plain
+    return {**schema, "properties": properties}
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    meant = f" (did you mean {near[0]!r}?)" if near else f" (there are {', '.join(known)})"
+    return f"{name[:60]!r} is no argument{meant}"
+
+
+def _wanted(kind: Any) -> str:
+    info = msgspec.inspect.type_info(kind)
+    kinds = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+    return " or ".join(_WORDS.get(type(each), "another type") for each in kinds if type(each) in _WORDS)
+
+
+_WORDS: dict[type[msgspec.inspect.Type], str] = {
+    msgspec.inspect.StrType: "text",
+    msgspec.inspect.IntType: "a whole number",
+    msgspec.inspect.FloatType: "a number",
+    msgspec.inspect.BoolType: "true or false",
+}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if value is None:
+        return "null"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,156 @@
+"""read_output: pages through, or searches, an output of which a report showed only the ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from handrail.errors import Code
+from handrail.hosts.base import Host
+from handrail.process.cancel import Cancel
+from handrail.shell.outputs import Output, Outputs, read_page
+from handrail.shell.search import pattern_fault, read_matches, search_argv
+from handrail.text.clean import Cleaner
+from handrail.text.cut import TextLimits
+from handrail.text.decode import Decoder
+from handrail.tools.arguments import BadArguments, parse, schema_of, without_null
+from handrail.tools.base import Tool, refusal
+from handrail.values.invocation import Invocation, OutputLimits
+from handrail.values.tool import Effect, ToolResult
+
+_LINES = 400
+_MAX_LINES = 2000
+# A regular expression can backtrack for ever: it runs as a process that ends here, whatever it does.
+_SEARCH_S = 10.0
+
+
+class ReadOutputArguments(msgspec.Struct, forbid_unknown_fields=True):
+    """Arguments of `read_output`."""
+
+    id: Annotated[str, msgspec.Meta(description='The id that the cut names, such as "out1".')]
+    start_line: Annotated[int, msgspec.Meta(description="The first line wanted; the output's first is 1.")] = 1
+    max_lines: Annotated[int, msgspec.Meta(description="How many lines at most.", ge=1, le=_MAX_LINES)] = _LINES
+    pattern: Annotated[str, msgspec.Meta(description="Show only lines that match this regular expression.")] | None = None
+
+
+class ReadOutputTool:
+    """Answers from the session's kept outputs."""
+
+    def __init__(self, outputs: Outputs, host: Host, directory: str, text: TextLimits) -> None:
+        self._outputs = outputs
+        self._host = host
+        self._directory = directory
+        self._text = text
+
+    def tool(self) -> Tool:
+        return Tool("read_output", _DESCRIPTION, _schema(), Effect.READ, self.run)
+
+    def run(self, arguments: Mapping[str, Any], cancel: Cancel) -> ToolResult:
+        try:
+            asked = parse(ReadOutputArguments, arguments)
+        except BadArguments as bad:
+            return refusal(Code.BAD_ARGUMENTS, bad.sentence)
+        output = self._outputs.find(asked.id)
+        if output is None:
+            there = ", ".join(self._outputs.ids()) or "none: nothing was cut so far"
+            return refusal(Code.NO_SUCH_OUTPUT, f"there is no output {asked.id[:40]!r}; kept are {there}.")
+        try:
+            if asked.pattern is not None:
+                return self._search(output, asked, asked.pattern, cancel)
+            return self._page(output, asked)
+        except OSError:
+            return refusal(Code.IO_ERROR, f"{output.id} could not be read; run the command again.")
+
+    def _page(self, output: Output, asked: ReadOutputArguments) -> ToolResult:
+        start = max(asked.start_line, 1)
+        page = read_page(output.path, start, asked.max_lines, max_bytes=4 * self._text.max_chars)
+        shown, next_line, cut_line = _fit(page.data, start, self._text.max_chars)
+        if next_line is None:
+            # A line longer than a page cannot be paged through; what follows it can.
+            next_line = page.end_line + 1 if page.more else -1
+        lines = [f"{output.id}: {_range(start, len(shown))}", *shown]
+        if cut_line:
+            lines.append("[... the rest of this line is omitted ...]")
+        elif next_line > 0:
+            lines.append(f'[... more from line {next_line} on: read_output(id="{output.id}", start_line={next_line}) ...]')
+        else:
+            lines += _missing_end(output)
+        facts = {"id": output.id, "start_line": start, "next_line": next_line, "content": "\n".join(shown)}
+        return ToolResult("\n".join(lines), data={**facts, "truncated": next_line > 0 or cut_line})
+
+    def _search(self, output: Output, asked: ReadOutputArguments, pattern: str, cancel: Cancel) -> ToolResult:
+        fault = pattern_fault(pattern)
+        if fault is not None:
+            return refusal(Code.BAD_PATTERN, fault)
+        start = max(asked.start_line, 1)
+        completed = self._host.run(
+            Invocation(
+                argv=search_argv(output.path, pattern, start, asked.max_lines, self._text.max_chars),
+                cwd=self._directory,
+                env={"PATH": "/usr/bin:/bin"},
+                timeout_s=_SEARCH_S,
+                grace_s=0,
+                merge=False,
+                output=OutputLimits(head_bytes=8 * self._text.max_chars),
+            ),
+            cancel=cancel,
+        )
+        if completed.timed_out:
+            narrower = "search for something simpler, or from a later start_line"
+            return refusal(Code.TIMED_OUT, f"the search took longer than {_SEARCH_S:g} s; {narrower}.")
+        if completed.cancelled:
+            return refusal(Code.CANCELLED, "the search was cancelled.")
+        if completed.exit_code != 0:
+            return refusal(Code.IO_ERROR, f"{output.id} could not be searched; page through it instead.")
+        found = read_matches(completed.stdout.head)
+        lines = [f"{output.id}: {len(found.matches)} matching lines from line {start} on"]
+        lines += [f"{number}:{text}" for number, text in found.matches]
+        if found.next_line > 0:
+            lines.append(f"[... more matches may follow: search again with start_line={found.next_line} ...]")
+        else:
+            lines += _missing_end(output)
+        matches = [{"line": number, "text": text} for number, text in found.matches]
+        facts = {"id": output.id, "start_line": start, "next_line": found.next_line, "matches": matches}
+        return ToolResult("\n".join(lines), data={**facts, "truncated": found.next_line > 0})
+
+
+def _fit(data: bytes, start: int, max_chars: int) -> tuple[list[str], int | None, bool]:
+    """The lines that fit, the number of the first that does not (None: all fit), and whether one was cut to fit."""
+    decoder, cleaner = Decoder(), Cleaner(scrollback=0)
+    lines = cleaner.feed(decoder.feed(data) + decoder.finish())
+    lines += cleaner.finish()
+    shown: list[str] = []
+    room = max_chars
+    for line in lines:
+        if len(line.text) > room:
+            if shown:
+                return shown, start + line.number - 1, False
+            following = start + line.number if data.endswith(b"\n") or line is not lines[-1] else None
+            return [line.text[:room]], following, True
+        shown.append(line.text)
+        room -= len(line.text) + 1
+    return shown, None, False
+
+
+def _range(start: int, count: int) -> str:
+    if not count:
+        return f"no line {start}: the output ends before it"
+    return f"line {start}" if count == 1 else f"lines {start} to {start + count - 1}"
+
+
+def _missing_end(output: Output) -> list[str]:
+    if output.kept_bytes >= output.total_bytes:
+        return []
+    return [f"[... only the first {output.kept_bytes} of {output.total_bytes} bytes were kept ...]"]
+
+
+_DESCRIPTION = (
+    "Show lines of a command's output that its report left out, by the id and line number that the cut names, "
+    "or, with `pattern`, only the lines that match a regular expression, with their numbers."
+)
+
+
+def _schema() -> dict[str, Any]:
+    return without_null(schema_of(ReadOutputArguments))
