@@ -5,6 +5,7 @@ A lock beside each directory tells the living from those whose host died; the ne
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
@@ -42,8 +43,8 @@ def _sessions_directory(state_dir: str | os.PathLike[str] | None, root: str) -> 
     import platformdirs
 
     ours = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
-    for place in (platformdirs.user_state_path("handrail"), ours):
-        sessions = os.path.join(os.path.realpath(place), "sessions")
+    for candidate in (platformdirs.user_state_dir("handrail"), ours):
+        sessions = os.path.join(os.path.realpath(candidate), "sessions")
         if _apart(os.path.dirname(sessions), root) and _usable(sessions):
             return sessions
     raise ConfigurationError(
@@ -109,10 +110,8 @@ def _remove(lock_fd: int, path: str, owner_pid: int) -> None:
     if os.getpid() != owner_pid:
         return
     shutil.rmtree(path, onerror=_open_up)
-    try:
+    with contextlib.suppress(OSError):  # a disk gone read-only; the next sweep tries again
         os.unlink(path + ".lock")
-    except OSError:  # a full or read-only disk; the next sweep tries again
-        pass
     os.close(lock_fd)
 
 

@@ -87,7 +87,8 @@ class Toolbox:
         _check_choice("sandbox", sandbox, ("required", "best", "off"))
         _check_choice("errors", errors, ("nonzero", "never"))
         _check_choice("env", env, ("allow", "deny"))
-        _check_numbers(timeout_s, max_timeout_s, grace_s, head_lines, tail_lines, max_chars, spill_max)
+        _check_times(timeout_s, max_timeout_s, grace_s)
+        _check_text(head_lines, tail_lines, max_chars, spill_max)
         if sandbox == "required":
             raise SandboxUnavailable(
                 'sandbox="best" accepts what this machine has.\n'
@@ -229,21 +230,16 @@ def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
         raise ConfigurationError(f"{option} must be one of {allowed}; got {value!r}.")
 
 
-def _check_numbers(
-    timeout_s: float,
-    max_timeout_s: float,
-    grace_s: float,
-    head_lines: int,
-    tail_lines: int,
-    max_chars: int,
-    spill_max: int,
-) -> None:
+def _check_times(timeout_s: float, max_timeout_s: float, grace_s: float) -> None:
     if not 0 < timeout_s <= max_timeout_s < float("inf"):
         raise ConfigurationError("timeout_s must be more than 0 and at most max_timeout_s, and that finite.")
     if not 0 <= grace_s < float("inf"):
         raise ConfigurationError("grace_s must be 0 or more, and finite.")
+
+
+def _check_text(head_lines: int, tail_lines: int, max_chars: int, spill_max: int) -> None:
     if min(head_lines, tail_lines, spill_max) < 0 or head_lines + tail_lines < 1:
-        raise ConfigurationError("head_lines, tail_lines and spill_max must be 0 or more, and one line at least be shown.")
+        raise ConfigurationError("head_lines, tail_lines and spill_max must be 0 or more, and one line be shown.")
     if max_chars < 20:
         raise ConfigurationError("max_chars must be at least 20.")
 

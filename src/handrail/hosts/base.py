@@ -18,7 +18,9 @@ class Host(Protocol):
         """What holds for every command here."""
         ...
 
-    def run(self, invocation: Invocation, *, cancel: Cancel | None = None, on_output: OnOutput | None = None) -> Completed:
+    def run(
+        self, invocation: Invocation, *, cancel: Cancel | None = None, on_output: OnOutput | None = None
+    ) -> Completed:
         """Run to its end and return how that was; never raises for what the command did."""
         ...
 

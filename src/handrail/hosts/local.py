@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from handrail.hosts.base import OnOutput
 from handrail.process.cancel import Cancel
 from handrail.process.direct import ENFORCED, run_direct
+from handrail.process.supervise import OnOutput
 from handrail.values.completed import Completed
 from handrail.values.invocation import Invocation
 
@@ -14,7 +14,9 @@ class LocalHost:
 
     enforced = ENFORCED
 
-    def run(self, invocation: Invocation, *, cancel: Cancel | None = None, on_output: OnOutput | None = None) -> Completed:
+    def run(
+        self, invocation: Invocation, *, cancel: Cancel | None = None, on_output: OnOutput | None = None
+    ) -> Completed:
         return run_direct(invocation, cancel, on_output)
 
     def close(self) -> None:

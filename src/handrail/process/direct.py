@@ -1,20 +1,17 @@
 """Tier T0: starts a command as a plain child and ends it by its process group, its session and its descendants.
 
 Gaps, declared: a process that left the session and lost its parent is only found while it holds one of our pipes, and
-nothing ends anything once the host itself was killed by SIGKILL. Never uses `preexec_fn`: it forces a full fork of the host.
+nothing ends anything once the host itself was killed by SIGKILL.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import select
-import shutil
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from handrail.process import table
@@ -22,25 +19,16 @@ from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
 from handrail.process.interrupts import held
+from handrail.process.spawn import Pipes, no_room, spawn
 from handrail.process.supervise import OnOutput, supervise
 from handrail.values.completed import Completed, Enforced, LeftBehind
 from handrail.values.invocation import Invocation
 
 ENFORCED = Enforced(tier="T0", processes="process group", files="none", network="none")
 
-# Files that a command makes are readable by others and writable by their owner, whatever umask the host runs with.
-_UMASK = 0o022
 # Each round of a sweep catches what was forked during the one before; a tree that outruns this many has escaped.
 _ROUNDS = 20
 _ROUND_S = 1.0
-# What a host may have set to "ignore". SIGPIPE and SIGXFSZ are left out, since `Popen` puts those back itself
-# (restore_signals), and the real-time signals, since nobody ignores them and asking costs as much as for all others.
-_IGNORABLE = tuple(
-    number
-    for number in sorted(signal.Signals)
-    if number not in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGKILL, signal.SIGSTOP) and not number.name.startswith("SIGRT")
-)
-_CLEAN_START = os.path.join(os.path.dirname(__file__), "clean_start.py")
 
 
 def run_direct(invocation: Invocation, cancel: Cancel | None = None, on_output: OnOutput | None = None) -> Completed:
@@ -62,7 +50,7 @@ def run_direct(invocation: Invocation, cancel: Cancel | None = None, on_output: 
 class DirectChild:
     """A `Child` (see child.py) that is a direct child of this process and leads a session of its own."""
 
-    enforced = ENFORCED
+    enforced: Enforced = ENFORCED
 
     def __init__(self, invocation: Invocation) -> None:
         self._since = table.now_ticks()
@@ -70,13 +58,18 @@ class DirectChild:
         self._watched: list[int] = []
         self._reaped = False
         self._status: int | None = None
-        with _Pipes(invocation.merge) as pipes:
-            self._popen = _spawn(invocation, pipes)
-            self.captures = {
+        with Pipes(merge=invocation.merge) as pipes:
+            self._popen = spawn(invocation, pipes)
+            self._pid = self._popen.pid
+            try:
+                self.exit_fd = _exit_descriptor(self._popen)
+            except OSError as failure:  # no descriptor is left to see its end by
+                self._popen.kill()
+                self._popen.wait()
+                raise no_room() from failure
+            self.captures: Mapping[str, Capture] = {
                 name: Capture(fd, invocation.output, invocation.spill_dir) for name, fd in pipes.hand_over().items()
             }
-        self._pid = self._popen.pid
-        self.exit_fd = _exit_descriptor(self._popen)
 
     def terminate(self) -> tuple[int, ...]:
         rows = self._members()
@@ -165,85 +158,6 @@ class DirectChild:
         if fd is not None:
             _signal_pidfd(fd, number)
             os.close(fd)
-
-
-class _Pipes:
-    """The pipes of one command; whatever was not handed over is closed again."""
-
-    def __init__(self, merge: bool) -> None:
-        self._fds: list[int] = []
-        self._reading: dict[str, int] = {}
-        self.stdout = self._pipe("stdout")
-        self.stderr = self.stdout if merge else self._pipe("stderr")
-
-    def __enter__(self) -> _Pipes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for fd in self._fds:
-            os.close(fd)
-
-    def hand_over(self) -> dict[str, int]:
-        """The reading ends, now the caller's to close."""
-        for fd in self._reading.values():
-            self._fds.remove(fd)
-        return self._reading
-
-    def _pipe(self, name: str) -> int:
-        reading, writing = os.pipe()
-        os.set_blocking(reading, False)
-        self._fds += (reading, writing)
-        self._reading[name] = reading
-        return writing
-
-
-def _spawn(invocation: Invocation, pipes: _Pipes) -> subprocess.Popen[bytes]:
-    argv = list(invocation.argv)
-    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        raise NotStarted("The host program ignores SIGCHLD, so no exit code could be read; set it to its default.", 125)
-    if _starts_unclean():
-        # Ignored and blocked signals pass through exec, and only code in the child can undo that.
-        program = shutil.which(argv[0], path=invocation.env.get("PATH", os.defpath))
-        if program is None:
-            raise NotStarted(f"{argv[0]}: not found", 127)
-        argv = [sys.executable, "-I", "-S", _CLEAN_START, program, *argv]
-    try:
-        return subprocess.Popen(
-            argv,
-            cwd=invocation.cwd,
-            env=invocation.env,
-            stdin=subprocess.DEVNULL,
-            stdout=pipes.stdout,
-            stderr=pipes.stderr,
-            start_new_session=True,
-            umask=_UMASK,
-        )
-    except OSError as failure:
-        raise _not_started(failure, invocation) from failure
-    except ValueError as failure:  # a NUL in a word, in a name or a value of the environment
-        raise NotStarted("The command or its environment holds a NUL character.", 125) from failure
-
-
-def _starts_unclean() -> bool:
-    """Whether this process ignores or blocks signals that a command would inherit."""
-    if signal.pthread_sigmask(signal.SIG_BLOCK, ()):
-        return True
-    return any(signal.getsignal(number) is signal.SIG_IGN for number in _IGNORABLE)
-
-
-def _not_started(failure: OSError, invocation: Invocation) -> NotStarted:
-    program = os.path.basename(invocation.argv[0])
-    if not os.path.isdir(invocation.cwd):
-        return NotStarted("The working directory does not exist.", 125)
-    if failure.errno in (errno.ENOENT, errno.ENOTDIR):
-        return NotStarted(f"{program}: not found", 127)
-    if failure.errno in (errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.EISDIR):
-        return NotStarted(f"{program}: cannot be executed", 126)
-    if failure.errno == errno.E2BIG:
-        return NotStarted("The command and its environment are together longer than the system allows.", 126)
-    if failure.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-        return NotStarted("The system has no room for another process now; try again later.", 125)
-    return NotStarted(f"{program}: the system refused to start it", 125)
 
 
 def _collect(popen: subprocess.Popen[bytes]) -> int | None:

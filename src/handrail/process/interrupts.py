@@ -23,12 +23,12 @@ def held() -> Iterator[None]:
         return
     arrived: list[tuple[int, FrameType | None]] = []
     handlers = {number: handler for number in _HELD if callable(handler := signal.getsignal(number))}
-    for number in handlers:
-        signal.signal(number, lambda number, frame: arrived.append((number, frame)))
+    for each in handlers:
+        signal.signal(each, lambda number, frame: arrived.append((number, frame)))
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
         for number, frame in arrived:
             handlers[signal.Signals(number)](number, frame)

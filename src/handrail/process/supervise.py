@@ -25,13 +25,15 @@ OnOutput = Callable[[str, memoryview], None]
 # 8 ms of silence lost it in 74 of 200 runs, 50 ms in none; 250 ms bounds a child that never falls silent.
 SILENCE_S = 0.05
 DRAIN_S = 0.25
-# A process killed by SIGKILL is gone at once unless the kernel holds it (a dead network disk); then we answer without it.
+# After SIGKILL a process is gone at once, unless the kernel holds it (a dead network disk): then we answer without it.
 KILLED_S = 5.0
 # What a pipe can hold at most (/proc/sys/fs/pipe-max-size): more than that after the end is a writer that escaped.
 REST_BYTES = 1024 * 1024
 
 
-def supervise(child: Child, invocation: Invocation, started: float, cancel: Cancel | None, on_output: OnOutput | None) -> Completed:
+def supervise(
+    child: Child, invocation: Invocation, started: float, cancel: Cancel | None, on_output: OnOutput | None
+) -> Completed:
     """See `child` to its end and return how that was. `started` is when its start began, by the monotonic clock."""
     pump = _Pump(child, cancel, on_output)
     try:
@@ -42,7 +44,7 @@ def supervise(child: Child, invocation: Invocation, started: float, cancel: Canc
             else:
                 _drain(pump)
         except BaseException:
-            # Ctrl-C, or a bug: the command is stopped as on a timeout before anybody hears of it. A second Ctrl-C waits.
+            # Ctrl-C, or a bug: the command is stopped, as on a timeout, before anybody hears of it. A second one waits.
             with held():
                 _stop(child, pump, invocation.grace_s)
                 _finish(child, pump)
@@ -88,12 +90,12 @@ def _drain(pump: _Pump) -> None:
 
 def _stop(child: Child, pump: _Pump, grace_s: float) -> None:
     """SIGTERM, then the grace period with output still read. SIGKILL is `_finish`'s."""
-    if pump.stop is Stop.KILL:
+    if pump.stop == Stop.KILL:
         return
     with held():
         pump.watch(child.terminate())
     latest = monotonic() + grace_s
-    while (not pump.exited or pump.watched) and pump.stop is not Stop.KILL and monotonic() < latest:
+    while (not pump.exited or pump.watched) and pump.stop < Stop.KILL and monotonic() < latest:
         pump.turn(latest)
 
 
@@ -111,7 +113,7 @@ class _Pump:
 
     def __init__(self, child: Child, cancel: Cancel | None, on_output: OnOutput | None) -> None:
         self.exited = False
-        self.stop = Stop.NO
+        self.stop: Stop = Stop.NO
         self.watched: set[int] = set()
         self.open_pipes = {capture.fd: (name, capture) for name, capture in child.captures.items()}
         self._exit_fd = child.exit_fd

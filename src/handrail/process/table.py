@@ -45,6 +45,7 @@ def read(pid: int) -> Process | None:
 
 
 def read_all() -> dict[int, Process]:
+    """Every process, by pid."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -65,7 +66,7 @@ def of_command(table: dict[int, Process], leader: int, since: int, known: Iterab
     while grown:
         grown = False
         for row in table.values():
-            is_ours = row.session == leader or row.group == leader or row.pid in belongs or row.parent in belongs
+            is_ours = leader in (row.session, row.group) or row.pid in belongs or row.parent in belongs
             if is_ours and row.pid not in mine and row.started >= since:
                 mine[row.pid] = row
                 belongs.add(row.pid)

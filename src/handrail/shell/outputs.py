@@ -75,8 +75,8 @@ class Outputs:
         if captured.spill is not None:
             os.unlink(captured.spill)
 
-    def find(self, id: str) -> Output | None:
-        return self._kept.get(id)
+    def find(self, output_id: str) -> Output | None:
+        return self._kept.get(output_id)
 
     def ids(self) -> list[str]:
         return list(self._kept)

@@ -47,6 +47,7 @@ def pattern_fault(pattern: str) -> str | None:
 
 
 def search_argv(path: str, pattern: str, start_line: int, max_matches: int, max_chars: int) -> tuple[str, ...]:
+    """The process that searches `path`; it prints what `read_matches` reads."""
     numbers = (str(start_line), str(max_matches), str(max_chars))
     return (sys.executable, "-I", os.path.abspath(__file__), path, pattern, *numbers)
 
@@ -86,4 +87,4 @@ def _lines(file: BinaryIO) -> Iterator[Line]:
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     found = _search(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]))
-    print(json.dumps({"matches": found.matches, "next_line": found.next_line}))
+    sys.stdout.write(json.dumps({"matches": found.matches, "next_line": found.next_line}))

@@ -54,11 +54,11 @@ def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
 def without_null(schema: dict[str, Any]) -> dict[str, Any]:
     """Optional arguments as their own type: `null` is accepted and not advertised."""
     properties: dict[str, Any] = {}
-    for name, property in schema["properties"].items():
-        plain = {key: value for key, value in property.items() if key != "anyOf"}
+    for name, facts in schema["properties"].items():
+        plain = {key: value for key, value in facts.items() if key != "anyOf"}
         if plain.get("default", ...) is None:
             del plain["default"]
-        for choice in property.get("anyOf", ()):
+        for choice in facts.get("anyOf", ()):
             if choice.get("type") != "null":
                 plain |= choice
         properties[name] = plain

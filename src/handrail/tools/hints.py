@@ -6,11 +6,10 @@ import shlex
 
 _OF_EXIT_1 = {
     **dict.fromkeys(
-        ("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"), "{} exits with 1 when nothing matched; that is no failure"
+        ("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"),
+        "{} exits with 1 when nothing matched; that is no failure",
     ),
-    **dict.fromkeys(
-        ("diff", "cmp", "comm", "colordiff"), "{} exits with 1 when its inputs differ; that is no failure"
-    ),
+    **dict.fromkeys(("diff", "cmp", "comm", "colordiff"), "{} exits with 1 when its inputs differ; that is no failure"),
     **dict.fromkeys(("test", "[", "[["), "{} exits with 1 when the condition is false; that is no failure"),
     **dict.fromkeys(("pgrep", "pidof"), "{} exits with 1 when no process matched; that is no failure"),
     **dict.fromkeys(("which", "command"), "{} exits with 1 when there is no such program"),

@@ -32,7 +32,9 @@ class ReadOutputArguments(msgspec.Struct, forbid_unknown_fields=True):
     id: Annotated[str, msgspec.Meta(description='The id that the cut names, such as "out1".')]
     start_line: Annotated[int, msgspec.Meta(description="The first line wanted; the output's first is 1.")] = 1
     max_lines: Annotated[int, msgspec.Meta(description="How many lines at most.", ge=1, le=_MAX_LINES)] = _LINES
-    pattern: Annotated[str, msgspec.Meta(description="Show only lines that match this regular expression.")] | None = None
+    pattern: Annotated[str, msgspec.Meta(description="Show only lines that match this regular expression.")] | None = (
+        None
+    )
 
 
 class ReadOutputTool:
@@ -74,7 +76,9 @@ class ReadOutputTool:
         if cut_line:
             lines.append("[... the rest of this line is omitted ...]")
         elif next_line > 0:
-            lines.append(f'[... more from line {next_line} on: read_output(id="{output.id}", start_line={next_line}) ...]')
+            lines.append(
+                f'[... more from line {next_line} on: read_output(id="{output.id}", start_line={next_line}) ...]'
+            )
         else:
             lines += _missing_end(output)
         facts = {"id": output.id, "start_line": start, "next_line": next_line, "content": "\n".join(shown)}

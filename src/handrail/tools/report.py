@@ -19,7 +19,17 @@ from handrail.values.tool import ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportWords:
+class Ran:
+    """A call as its report needs it. `notes` are those that the caller adds."""
+
+    command: str
+    timeout_s: float
+    run: ShellRun
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportStyle:
     """How a report is to be: its limits, one text or two, and whether a non-zero exit is an error."""
 
     text: TextLimits
@@ -27,24 +37,26 @@ class ReportWords:
     nonzero_is_error: bool
 
 
-def report(
-    command: str, timeout_s: float, ran: ShellRun, outputs: Outputs, words: ReportWords, more_notes: Sequence[str]
-) -> ToolResult:
-    """The result of `command`, which was given `timeout_s` seconds. What is cut goes to `outputs`."""
-    completed = ran.completed
+def report(ran: Ran, outputs: Outputs, style: ReportStyle) -> ToolResult:
+    """The result of one shell call. What is cut goes to `outputs`."""
+    completed = ran.run.completed
     streams = {"output": completed.stdout}
-    if not words.merge:
+    if not style.merge:
         streams = {"stdout": completed.stdout, "stderr": completed.stderr}
-    texts = {name: _text(captured, outputs, words.text) for name, captured in streams.items()}
-    notes = [*_notes(ran), *_notes_on_text(streams, texts), *more_notes]
-    hint = hint_for(command, completed.exit_code)
-    status = [_status(completed, timeout_s), f"cwd: {_shown_path(ran.cwd)}", *(f"note: {note}" for note in notes)]
+    texts = {name: _text(captured, outputs, style.text) for name, captured in streams.items()}
+    notes = [*_notes(ran.run), *_notes_on_text(streams, texts), *ran.notes]
+    hint = hint_for(ran.command, completed.exit_code)
+    status = [
+        _status(completed, ran.timeout_s),
+        f"cwd: {_shown_path(ran.run.cwd)}",
+        *(f"note: {note}" for note in notes),
+    ]
     if hint is not None:
         status.append(f"hint: {hint}")
     return ToolResult(
         text="\n".join([*status, *_body(texts)]),
-        is_error=completed.exit_code is None or (completed.exit_code != 0 and words.nonzero_is_error),
-        data=_data(ran, texts, notes),
+        is_error=completed.exit_code is None or (completed.exit_code != 0 and style.nonzero_is_error),
+        data=_data(ran.run, texts, notes),
     )
 
 
@@ -103,7 +115,9 @@ def _notes_on_text(streams: Mapping[str, Captured], texts: Mapping[str, _Text]) 
             notes.append(f"the omitted part of {name} was not kept: {why}")
         elif text.output is not None and text.output.kept_bytes < text.output.total_bytes:
             why = f": {captured.spill_error}" if captured.spill_error else ""
-            notes.append(f"{text.output.id} holds the first {text.output.kept_bytes} of {captured.total_bytes} bytes{why}")
+            notes.append(
+                f"{text.output.id} holds the first {text.output.kept_bytes} of {captured.total_bytes} bytes{why}"
+            )
     return notes
 
 
@@ -127,7 +141,7 @@ def _data(ran: ShellRun, texts: Mapping[str, _Text], notes: list[str]) -> dict[s
         "truncated": any(text.shown.truncated for text in texts.values()),
         "omitted_lines": sum(text.shown.omitted_lines for text in texts.values()),
         "omitted_chars": sum(text.shown.omitted_chars for text in texts.values()),
-        "output_id": ids if "output" not in ids else ids["output"],
+        "output_id": ids.get("output", ids),
         "left_behind": [asdict(left) for left in completed.left_behind],
         "notes": notes,
         "enforced": asdict(completed.enforced),

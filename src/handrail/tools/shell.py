@@ -17,7 +17,7 @@ from handrail.shell.session import Session, ShellRun
 from handrail.text.cut import TextLimits
 from handrail.tools.arguments import BadArguments, parse, schema_of, without_null
 from handrail.tools.base import Tool, refusal
-from handrail.tools.report import ReportWords, report
+from handrail.tools.report import Ran, ReportStyle, report
 from handrail.values.event import Started
 from handrail.values.invocation import OutputLimits
 from handrail.values.tool import Effect, ToolResult
@@ -46,7 +46,9 @@ class ShellArguments(msgspec.Struct, forbid_unknown_fields=True):
 
     command: Annotated[str, msgspec.Meta(description="A bash command line or script; it runs as `bash -c`.")]
     timeout_s: Annotated[float, msgspec.Meta(description="Seconds until the command is stopped.")] | None = None
-    description: Annotated[str, msgspec.Meta(description="A few words on what this is for, shown to people.")] | None = None
+    description: (
+        Annotated[str, msgspec.Meta(description="A few words on what this is for, shown to people.")] | None
+    ) = None
 
 
 class ShellTool:
@@ -72,16 +74,19 @@ class ShellTool:
         ran, listener_notes = self._run(asked, timeout_s, cancel)
         if ran.completed.not_started is not None:
             return refusal(Code.COULD_NOT_START, ran.completed.not_started)
-        words = ReportWords(
+        style = ReportStyle(
             text=self._settings.text, merge=self._settings.merge, nonzero_is_error=self._settings.nonzero_is_error
         )
-        return report(asked.command, timeout_s, ran, self._outputs, words, listener_notes)
+        done = Ran(command=asked.command, timeout_s=timeout_s, run=ran, notes=listener_notes)
+        return report(done, self._outputs, style)
 
     def _run(self, asked: ShellArguments, timeout_s: float, cancel: Cancel) -> tuple[ShellRun, list[str]]:
         settings = self._settings
         bounds = {"timeout_s": timeout_s, "grace_s": settings.grace_s}
         if self._feed is None:
-            ran = self._session.run(asked.command, **bounds, merge=settings.merge, output=settings.output, cancel=cancel)
+            ran = self._session.run(
+                asked.command, **bounds, merge=settings.merge, output=settings.output, cancel=cancel
+            )
             return ran, []
         self._calls += 1
         call = self._calls
@@ -108,15 +113,14 @@ class ShellTool:
             raise BadArguments(f"'timeout_s' must be more than 0 and at most {self._settings.max_timeout_s:g}.")
         return asked
 
-
     def _description(self) -> str:
         settings = self._settings
         return (
             "Run a command in bash, in the workspace. The working directory persists from call to call (`cd` is kept); "
-            "variables, functions and background processes do not: what is still running when the command ends is ended. "
-            "No input is available and no terminal: use flags such as `-y`, `--yes`, `-m` or `--no-edit`, never an editor, "
-            f"a pager or a prompt. A command is stopped after {settings.timeout_s:g} seconds unless timeout_s says "
-            f"otherwise (at most {settings.max_timeout_s:g}). Long output is cut in the middle to "
+            "variables, functions and background processes do not: what still runs when the command ends is ended. "
+            "No input is available and no terminal: use flags such as `-y`, `--yes`, `-m` or `--no-edit`, never an "
+            f"editor, a pager or a prompt. A command is stopped after {settings.timeout_s:g} seconds unless timeout_s "
+            f"says otherwise (at most {settings.max_timeout_s:g}). Long output is cut in the middle to "
             f"{settings.text.head_lines} + {settings.text.tail_lines} lines and {settings.text.max_chars} characters; "
             "the cut names the id with which read_output shows the rest. The first line of the result is the exit code."
         )
@@ -139,4 +143,6 @@ def _check_command(command: str) -> None:
         at = f"at character {bad.start + 1}"
         raise BadArguments(f"'command' holds half of a surrogate pair {at}; send the whole character.") from bad
     if len(command) > _MAX_COMMAND_CHARS:
-        raise BadArguments(f"'command' is longer than {_MAX_COMMAND_CHARS} characters; write it to a file and run that.")
+        raise BadArguments(
+            f"'command' is longer than {_MAX_COMMAND_CHARS} characters; write it to a file and run that."
+        )
