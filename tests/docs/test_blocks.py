@@ -18,7 +18,7 @@ PRINTED = {a: b.text for a, b in pairwise(ALL) if b.language == "output" and a.p
 RUNNABLE = [b for b in ALL if b.language in {"python", "bash"} and "install" not in b.marks]
 INSTALL = [b for b in ALL if "install" in b.marks]
 
-INTERPRETER = {"python": [sys.executable, "-W", "error", "-c"], "bash": ["bash", "-euo", "pipefail", "-c"]}
+INTERPRETER = {"python": [sys.executable, "-W", "error", "-c"], "bash": ["bash", "-eu", "-c"]}
 
 
 @pytest.mark.parametrize("block", RUNNABLE, ids=str)

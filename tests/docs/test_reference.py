@@ -1,0 +1,102 @@
+"""The reference is whole: what the code offers stands in it, and what stands in it the code offers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import handrail
+from handrail import Code, HandrailError, Tool, Toolbox, allow_all
+from handrail.cli.main import handrail as command_line
+from tests.docs.pages import REFERENCE, rows, section
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Generator[Toolbox]:
+    with Toolbox(tmp_path, approver=allow_all, sandbox="best") as box:
+        yield box
+
+
+# ---------------------------------------------------------------- tools.md
+
+
+def test_every_tool_stands_in_the_reference_with_its_effect_and_arguments(box: Toolbox) -> None:
+    assert {tool.name: _as_code(tool) for tool in box.tools} == {tool.name: _as_told(tool.name) for tool in box.tools}
+
+
+def _as_code(tool: Tool) -> tuple[str, set[str]]:
+    return f"Effect: `{tool.effect}`", set(tool.schema["properties"])
+
+
+def _as_told(name: str) -> tuple[str, set[str]]:
+    text = section(REFERENCE / "tools.md", name)
+    effects = [line.split(".")[0] for line in text.splitlines() if line.startswith("Effect: ")]
+    return " ".join(effects), set(rows(section(REFERENCE / "tools.md", f"Arguments of {name}")))
+
+
+def test_the_facts_of_a_shell_call_stand_in_the_reference(box: Toolbox) -> None:
+    told = set(rows(section(REFERENCE / "tools.md", "Facts of shell")))
+    given = {*box.call("shell", {"command": "true"}).data, *box.call("shell", {"command": ""}).data}
+    assert given | {"stdout", "stderr"} == told
+
+
+# ---------------------------------------------------------------- settings.md
+
+
+def options() -> dict[str, Any]:
+    """The options of a toolbox with their defaults as the page writes them."""
+    parameters = inspect.signature(Toolbox).parameters.values()
+    return {p.name: "" if p.default is p.empty else f"`{p.default!r}`" for p in parameters if p.name != "workspace"}
+
+
+def test_every_option_of_a_toolbox_stands_in_the_reference_with_its_default() -> None:
+    told = rows(section(REFERENCE / "settings.md", "Options of a Toolbox"))
+    assert {name: cells[0].replace("_", "") for name, cells in told.items()} == {
+        name: default.replace("_", "") for name, default in options().items()
+    }
+
+
+# ---------------------------------------------------------------- errors.md
+
+
+def test_every_code_stands_in_the_reference() -> None:
+    assert set(rows(section(REFERENCE / "errors.md", "Codes"))) == {str(code) for code in Code}
+
+
+def test_every_exception_stands_in_the_reference() -> None:
+    told = set(rows(section(REFERENCE / "errors.md", "Exceptions")))
+    public = {
+        name
+        for name in handrail.__all__
+        if inspect.isclass(value := getattr(handrail, name)) and issubclass(value, HandrailError)
+    }
+    assert told == public
+
+
+# ---------------------------------------------------------------- python.md
+
+
+def test_every_public_name_stands_in_the_reference() -> None:
+    assert set(rows((REFERENCE / "python.md").read_text())) >= set(handrail.__all__)
+
+
+# ---------------------------------------------------------------- cli.md
+
+
+def commands() -> dict[str, click.Command]:
+    context = click.Context(command_line)
+    found = {name: command_line.get_command(context, name) for name in command_line.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def test_every_command_stands_in_the_reference_with_its_options() -> None:
+    offered = {name: {spelling for p in command.params for spelling in p.opts} for name, command in commands().items()}
+    told = {name: set(rows(section(REFERENCE / "cli.md", f"handrail {name}"))) for name in offered}
+    assert offered == told
+    headings = [line for line in (REFERENCE / "cli.md").read_text().splitlines() if line.startswith("## `handrail ")]
+    assert len(headings) == len(offered)
