@@ -247,13 +247,17 @@ def _arguments(given: object) -> Mapping[str, Any] | ToolResult:
     return cast("Mapping[str, Any]", given)
 
 
-def _bad_arguments(text: str) -> ToolResult:
-    return ToolResult(text, is_error=True, data={"code": str(Code.BAD_ARGUMENTS)})
+def _bad_arguments(sentence: str) -> ToolResult:
+    return _refused(Code.BAD_ARGUMENTS, sentence)
 
 
 def _raised(name: str, error: Exception) -> ToolResult:
-    text = (
+    return _refused(
+        Code.IO_ERROR,
         f"The tool {name!r} failed by a fault of its own ({type(error).__name__}), not of your arguments. "
-        "What it had begun may be half done: look, then go another way or tell the user."
+        "What it had begun may be half done: look, then go another way or tell the user.",
     )
-    return ToolResult(text, is_error=True, data={"code": str(Code.IO_ERROR)})
+
+
+def _refused(code: Code, sentence: str) -> ToolResult:
+    return ToolResult(f"{code}: {sentence}", is_error=True, data={"code": str(code)})

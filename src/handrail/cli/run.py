@@ -1,0 +1,151 @@
+"""`handrail run`: one command for a person at a terminal or a script, by the same way that a model's commands take.
+
+The person who types is the approver. Output passes through raw as it comes; how it ended is said on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from handrail.cli import options
+from handrail.cli.exits import BROKEN_PIPE, FAILED, INTERRUPTED, TIMED_OUT
+from handrail.cli.live import LiveOutput
+from handrail.cli.signals import Signalled, interrupt_main, raised
+from handrail.cli.words import protection, status_lines
+from handrail.errors import Code
+from handrail.gate.approvers import allow_all
+from handrail.process.environment import Policy
+from handrail.toolbox import Toolbox
+from handrail.values.tool import ToolResult
+
+# What a toolbox allows at most by itself; a person may ask for more.
+_MAX_TIMEOUT_S = 600.0
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@options.workspace
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop the command after this long.",
+)
+@options.as_json
+@click.option("--login", is_flag=True, help="Read the profile first, as `bash -l` does.")
+@options.env_policy
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy: Policy, words: tuple[str, ...]) -> int:
+    """Run a command in the workspace.
+
+    One word is a bash command line; several are a program and its arguments, exactly as they are:
+
+    \b
+        handrail run 'pytest -q | tail -3'
+        handrail run -- grep -rn "it's" src
+
+    Ends with the command's own exit code (128 + N for a death by signal N); with 124 after a timeout, 125 where
+    handrail itself failed or refused, 130 after Ctrl-C.
+    """
+    live = LiveOutput(stop=interrupt_main)
+    try:
+        with (
+            raised(),
+            Toolbox(
+                workspace,
+                approver=allow_all,
+                tools=["shell"],
+                sandbox="best",
+                env=policy,
+                login=login,
+                merge=as_json or _same_file(1, 2),
+                timeout_s=timeout_s,
+                max_timeout_s=max(timeout_s, _MAX_TIMEOUT_S),
+                listener=None if as_json else live,
+            ) as box,
+        ):
+            result = box.call("shell", {"command": _command(words)})
+            if not as_json and "exit_code" in result.data:
+                live.wait()
+    except KeyboardInterrupt:
+        _say(["stopped by Ctrl-C"], live)
+        return INTERRUPTED
+    except Signalled as signalled:
+        return _after_failed_output(live.failure) if live.failure is not None else signalled.exit_code
+    if as_json:
+        _print_json(result)
+    else:
+        _say(_ending(result, live), live)
+    return FAILED if live.skipped_bytes and not sys.stdout.isatty() else exit_code(result.data)
+
+
+def exit_code(data: Mapping[str, Any]) -> int:
+    """What the command line ends with, from the facts of a shell call."""
+    code: object = data.get("code")
+    if code is None:
+        return int(data["exit_code"])
+    return {Code.TIMED_OUT: TIMED_OUT, Code.CANCELLED: INTERRUPTED}.get(Code(str(code)), FAILED)
+
+
+def _command(words: Sequence[str]) -> str:
+    """A line for bash. Behind `exec --` a quoted word is neither builtin, keyword, alias, option nor pattern."""
+    if len(words) == 1:
+        return words[0]
+    return "exec -- " + " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """A word of bash that stands for exactly these bytes, whatever they are."""
+    if word.isprintable():
+        return "'" + word.replace("'", "'\"'\"'") + "'"
+    return "$'" + "".join(f"\\x{byte:02x}" for byte in os.fsencode(word)) + "'"
+
+
+def _same_file(one: int, other: int) -> bool:
+    """Whether two descriptors lead to the same place, so that only one merged stream keeps the order of writing."""
+    try:
+        first, second = os.fstat(one), os.fstat(other)
+    except OSError:  # closed
+        return False
+    return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
+
+
+def _ending(result: ToolResult, live: LiveOutput) -> Iterable[str]:
+    yield from status_lines(result)
+    if "enforced" in result.data:
+        yield protection(**result.data["enforced"])
+    if live.skipped_bytes:
+        yield (
+            f"{live.skipped_bytes} bytes of output are missing above: they came faster than they were read; "
+            "let the command write to a file instead"
+        )
+
+
+def _say(lines: Iterable[str], live: LiveOutput) -> None:
+    gap = "" if live.at_line_start else "\n"
+    text = gap + "".join(f"handrail: {line}\n" for line in lines)
+    with suppress(OSError):  # nobody reads our stderr: then nobody misses it
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _print_json(result: ToolResult) -> None:
+    if "exit_code" not in result.data:
+        click.echo(f"handrail: {result.text}", err=True)
+    click.echo(json.dumps(dict(result.data)))
+
+
+def _after_failed_output(failure: OSError) -> int:
+    if isinstance(failure, BrokenPipeError):
+        return BROKEN_PIPE
+    click.echo(f"handrail: the output could not be passed on: {failure.strerror}; the command was stopped", err=True)
+    return FAILED

@@ -1,0 +1,54 @@
+"""Shows an agent at work as a person reads it: who says what, what is run, what it prints, what came of it.
+
+Plain lines with a label in front, so that it reads the same in a narrow window, in a pipe, and without colours.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from handrail.values.event import Ended, Event, Lines
+
+_LABEL_WIDTH = 7
+_LIVE_LINES = 8
+
+
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line how to end, where Rich would exit with 1."""
+        raise BrokenPipeError
+
+
+class Stage:
+    """Writes to stdout. `heard` is the listener of a toolbox and runs on its thread while a call is under way."""
+
+    def __init__(self) -> None:
+        self._console = _Screen(highlight=False, emoji=False)
+        self._lines = 0
+
+    def say(self, label: str, text: str, style: str = "", label_style: str = "dim") -> None:
+        """Print `text` beside `label`, wrapped to the window and indented."""
+        room = max(self._console.width - _LABEL_WIDTH - 1, 10)
+        for line in Text(text, style, overflow="fold").wrap(self._console, room, tab_size=8):
+            line.rstrip()
+            head = Text(f"{label:>{_LABEL_WIDTH}} ", label_style)
+            self._console.print(head + line if line else Text(head.plain.rstrip(), label_style), soft_wrap=True)
+            label = ""
+
+    def gap(self) -> None:
+        self._console.print()
+
+    def heading(self, text: str) -> None:
+        self._console.print(Text(text, "bold"), soft_wrap=False)
+
+    def heard(self, event: Event) -> None:
+        """Show what a command prints while it prints it: the first lines, then how many more there were."""
+        if isinstance(event, Lines):
+            for line in event.lines[: max(_LIVE_LINES - self._lines, 0)]:
+                self.say("|", line)
+            self._lines += len(event.lines)
+        elif isinstance(event, Ended):
+            if self._lines > _LIVE_LINES:
+                self.say("|", f"... and {self._lines - _LIVE_LINES:,} more lines")
+            self._lines = 0
