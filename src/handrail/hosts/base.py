@@ -19,7 +19,7 @@ class Host(Protocol):
         ...
 
     def run(
-        self, invocation: Invocation, *, cancel: Cancel | None = None, on_output: OnOutput | None = None
+        self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None
     ) -> Completed:
         """Run to its end and return how that was; never raises for what the command did."""
         ...

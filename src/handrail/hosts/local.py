@@ -15,7 +15,7 @@ class LocalHost:
     enforced = ENFORCED
 
     def run(
-        self, invocation: Invocation, *, cancel: Cancel | None = None, on_output: OnOutput | None = None
+        self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None
     ) -> Completed:
         return run_direct(invocation, cancel, on_output)
 

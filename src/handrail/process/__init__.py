@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 from handrail.process.cancel import Cancel, Stop
 from handrail.process.direct import run_direct
@@ -47,4 +48,7 @@ def run(
         output=output or OutputLimits(),
         spill_dir=spill_dir,
     )
-    return run_direct(invocation, cancel, on_output)
+    if cancel is not None:
+        return run_direct(invocation, cancel, on_output)
+    with closing(Cancel()) as never:
+        return run_direct(invocation, never, on_output)

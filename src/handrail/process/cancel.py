@@ -21,38 +21,45 @@ class Stop(IntEnum):
 class Cancel:
     """A latch that can only be turned further: NO, then POLITELY (SIGTERM, grace, SIGKILL), then KILL (at once).
 
-    The descriptor stays readable from the first request on, so a request made before the loop starts is not lost.
+    The descriptor is opened by whoever waits on it first; a request made before that is not lost.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._read_fd, self._write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if hasattr(os, "pipe2") else os.pipe()
+        self._pipe: tuple[int, int] | None = None
         self._wanted = Stop.NO
-        self._closed = False
 
     @property
     def wanted(self) -> Stop:
         return self._wanted
 
     def fileno(self) -> int:
-        """Readable as soon as a stop was requested, and again each time a harder one is."""
-        return self._read_fd
+        """Readable as soon as a stop was requested, and again each time a harder one is. Raises OSError."""
+        with self._lock:
+            if self._pipe is None:
+                self._pipe = os.pipe()
+                if self._wanted is not Stop.NO:
+                    os.write(self._pipe[1], b"!")
+            return self._pipe[0]
 
     def request(self, stop: Stop = Stop.POLITELY) -> None:
         with self._lock:
-            if stop > self._wanted and not self._closed:
+            if stop > self._wanted:
                 self._wanted = stop
-                os.write(self._write_fd, b"!")
+                if self._pipe is not None:
+                    os.write(self._pipe[1], b"!")
 
     def acknowledge(self) -> Stop:
-        """Take note of what is wanted now, and make the descriptor quiet until more is."""
+        """Take note of what is wanted now, and make the descriptor quiet until more is. Call it when readable."""
         with self._lock:
-            os.read(self._read_fd, 8)
+            if self._pipe is not None:
+                os.read(self._pipe[0], 8)
             return self._wanted
 
     def close(self) -> None:
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                os.close(self._read_fd)
-                os.close(self._write_fd)
+            if self._pipe is not None:
+                reading, writing = self._pipe
+                self._pipe = None
+                os.close(reading)
+                os.close(writing)

@@ -18,7 +18,7 @@ from handrail.process import table
 from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
-from handrail.process.interrupts import held
+from handrail.process.interrupts import deferred
 from handrail.process.spawn import Pipes, no_room, spawn
 from handrail.process.supervise import OnOutput, supervise
 from handrail.values.completed import Completed, Enforced, LeftBehind
@@ -31,11 +31,12 @@ _ROUNDS = 20
 _ROUND_S = 1.0
 
 
-def run_direct(invocation: Invocation, cancel: Cancel | None = None, on_output: OnOutput | None = None) -> Completed:
+def run_direct(invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
     """Run `invocation` on this thread, unconfined, to its end."""
     started = monotonic()
-    with held():
+    with deferred(cancel.request):
         try:
+            _open(cancel)
             child = DirectChild(invocation)
         except NotStarted as refusal:
             return Completed(
@@ -44,7 +45,15 @@ def run_direct(invocation: Invocation, cancel: Cancel | None = None, on_output: 
                 duration_s=monotonic() - started,
                 enforced=ENFORCED,
             )
-    return supervise(child, invocation, started, cancel, on_output)
+        return supervise(child, invocation, started, cancel, on_output)
+
+
+def _open(cancel: Cancel) -> None:
+    """Before there is a child that could not be stopped for want of a descriptor."""
+    try:
+        cancel.fileno()
+    except OSError as failure:
+        raise no_room() from failure
 
 
 class DirectChild:

@@ -1,34 +1,51 @@
-"""Holds back Ctrl-C and SIGTERM handlers while a step that must not be cut in two runs on the main thread.
+"""Lets a signal handler that raises (Ctrl-C does) end a call in order: the command is stopped first, then it is raised.
 
-Python runs signal handlers between bytecodes of the main thread, so a KeyboardInterrupt can land between the
-fork and the line that remembers the child: the child would then be nobody's. Held signals are delivered right after.
+Python runs handlers between any two bytecodes of the main thread, so a KeyboardInterrupt can land between a fork and
+the line that remembers the child, or in the middle of the stop: the child would then be nobody's.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_HELD = (signal.SIGINT, signal.SIGTERM)
+# Those whose handlers raise in practice: Ctrl-C, a service's SIGTERM and SIGHUP, a watchdog's alarm.
+_DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+
+_Handler = Callable[[int, FrameType | None], object]
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Postpone the host's Python-level SIGINT and SIGTERM handlers. Does nothing on other threads: none run there."""
+def deferred(wake: Callable[[], None]) -> Iterator[None]:
+    """Within it, the host's handlers run as ever, but what they raise waits for the end; `wake` is called at once.
+
+    Only the first exception is raised. On other threads than the main one it does nothing: no handlers run there.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    arrived: list[tuple[int, FrameType | None]] = []
-    handlers = {number: handler for number in _HELD if callable(handler := signal.getsignal(number))}
-    for each in handlers:
-        signal.signal(each, lambda number, frame: arrived.append((number, frame)))
+    raised: list[BaseException] = []
+
+    def wrapped(handler: _Handler) -> _Handler:
+        def run_and_keep(number: int, frame: FrameType | None) -> None:
+            try:
+                handler(number, frame)
+            except BaseException as exception:  # noqa: BLE001 - kept, and raised below
+                raised.append(exception)
+                wake()
+
+        return run_and_keep
+
+    handlers = {number: handler for number in _DEFERRED if callable(handler := signal.getsignal(number))}
+    for number, handler in handlers.items():
+        signal.signal(number, wrapped(handler))
     try:
         yield
     finally:
-        for each, handler in handlers.items():
-            signal.signal(each, handler)
-        for number, frame in arrived:
-            handlers[signal.Signals(number)](number, frame)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if raised:
+            raise raised[0]

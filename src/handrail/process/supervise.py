@@ -14,7 +14,6 @@ from time import monotonic
 
 from handrail.process.cancel import Cancel, Stop
 from handrail.process.child import Child
-from handrail.process.interrupts import held
 from handrail.values.completed import Captured, Completed, LeftBehind
 from handrail.values.invocation import Invocation
 
@@ -32,9 +31,12 @@ REST_BYTES = 1024 * 1024
 
 
 def supervise(
-    child: Child, invocation: Invocation, started: float, cancel: Cancel | None, on_output: OnOutput | None
+    child: Child, invocation: Invocation, started: float, cancel: Cancel, on_output: OnOutput | None
 ) -> Completed:
-    """See `child` to its end and return how that was. `started` is when its start began, by the monotonic clock."""
+    """See `child` to its end and return how that was. `started` is when its start began, by the monotonic clock.
+
+    Must run where signal handlers do not raise (`interrupts.deferred`): an exception here is a bug, and kills at once.
+    """
     pump = _Pump(child, cancel, on_output)
     try:
         try:
@@ -43,13 +45,8 @@ def supervise(
                 _stop(child, pump, invocation.grace_s)
             else:
                 _drain(pump)
-        except BaseException:
-            # Ctrl-C, or a bug: the command is stopped, as on a timeout, before anybody hears of it. A second one waits.
-            with held():
-                _stop(child, pump, invocation.grace_s)
-                _finish(child, pump)
-            raise
-        left_behind = _finish(child, pump)
+        finally:
+            left_behind = _finish(child, pump)
         status = child.status() if pump.exited else None
         captured = {name: capture.captured() for name, capture in child.captures.items()}
     finally:
@@ -92,8 +89,7 @@ def _stop(child: Child, pump: _Pump, grace_s: float) -> None:
     """SIGTERM, then the grace period with output still read. SIGKILL is `_finish`'s."""
     if pump.stop == Stop.KILL:
         return
-    with held():
-        pump.watch(child.terminate())
+    pump.watch(child.terminate())
     latest = monotonic() + grace_s
     while (not pump.exited or pump.watched) and pump.stop < Stop.KILL and monotonic() < latest:
         pump.turn(latest)
@@ -111,7 +107,7 @@ def _finish(child: Child, pump: _Pump) -> tuple[LeftBehind, ...]:
 class _Pump:
     """Turns events into state: what has been read, whether the command ended, whether it is to stop."""
 
-    def __init__(self, child: Child, cancel: Cancel | None, on_output: OnOutput | None) -> None:
+    def __init__(self, child: Child, cancel: Cancel, on_output: OnOutput | None) -> None:
         self.exited = False
         self.stop: Stop = Stop.NO
         self.watched: set[int] = set()
@@ -120,10 +116,8 @@ class _Pump:
         self._cancel = cancel
         self._on_output = on_output
         self._poll = select.poll()
-        for fd in (*self.open_pipes, self._exit_fd):
+        for fd in (*self.open_pipes, self._exit_fd, cancel.fileno()):
             self._poll.register(fd, select.POLLIN)
-        if cancel is not None:
-            self._poll.register(cancel.fileno(), select.POLLIN)
 
     def turn(self, until: float | None) -> bool:
         """Wait for events until `until` (monotonic) and take them in; False if none came."""
@@ -138,7 +132,7 @@ class _Pump:
             elif fd in self.watched:
                 self.watched.discard(fd)
                 self._poll.unregister(fd)
-            elif self._cancel is not None:
+            else:
                 self.stop = self._cancel.acknowledge()
         return bool(events)
 
