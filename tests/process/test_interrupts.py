@@ -13,9 +13,14 @@ from handrail.process.interrupts import deferred
 
 def test_ctrl_c_wakes_at_once_and_is_raised_at_the_end() -> None:
     order: list[str] = []
-    with pytest.raises(KeyboardInterrupt), deferred(lambda: order.append("woken")):
-        os.kill(os.getpid(), signal.SIGINT)
-        order.append("reached")
+
+    def work() -> None:
+        with deferred(lambda: order.append("woken")):
+            os.kill(os.getpid(), signal.SIGINT)
+            order.append("reached")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert order == ["woken", "reached"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -36,11 +41,15 @@ def test_only_the_first_exception_is_raised_and_handlers_are_put_back() -> None:
     def fail(number: int, _frame: object) -> None:
         raise LookupError(number)
 
-    before = signal.signal(signal.SIGTERM, fail)
-    try:
-        with pytest.raises(LookupError), deferred(lambda: None):
+    def work() -> None:
+        with deferred(lambda: None):
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, fail)
+    try:
+        with pytest.raises(LookupError):
+            work()
         assert signal.getsignal(signal.SIGTERM) is fail
     finally:
         signal.signal(signal.SIGTERM, before)
