@@ -109,21 +109,18 @@ def _lock(fd: int) -> bool:
 def _remove(lock_fd: int, path: str, owner_pid: int) -> None:
     if os.getpid() != owner_pid:
         return
-    shutil.rmtree(path, onerror=_open_up)
+    shutil.rmtree(path, ignore_errors=True)
+    if os.path.isdir(path):  # a command took its own permissions away on what it left in TMPDIR
+        _open_up(path)
+        shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):  # a disk gone read-only; the next sweep tries again
         os.unlink(path + ".lock")
     os.close(lock_fd)
 
 
-def _open_up(_function: object, path: str, _failure: object) -> None:
-    """A command may have taken away its own permissions on what it left in TMPDIR."""
-    parent = os.path.dirname(path)
-    try:
-        os.chmod(parent, 0o700)
-        if os.path.isdir(path) and not os.path.islink(path):
-            os.chmod(path, 0o700)
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
-    except OSError:  # what cannot be removed now is swept at the next start
-        return
+def _open_up(directory: str) -> None:
+    with contextlib.suppress(OSError):
+        os.chmod(directory, 0o700)
+        for entry in os.scandir(directory):
+            if entry.is_dir(follow_symlinks=False):
+                _open_up(entry.path)

@@ -1,0 +1,72 @@
+"""Kept outputs: which file an id means, lines by number, and room for new ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from handrail.shell import outputs as module
+from handrail.shell.outputs import Outputs, count_lines, read_page
+from handrail.values.completed import Captured
+
+TEXT = b"".join(b"line %d\n" % n for n in range(1, 1001))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "spill"
+    path.write_bytes(TEXT)
+    return str(path)
+
+
+def test_output_that_memory_held_is_written_when_it_is_kept(tmp_path: Path) -> None:
+    outputs = Outputs(str(tmp_path))
+    kept = outputs.keep(Captured(head=b"a\n", tail=b"b\n", total_bytes=4))
+    assert kept is not None
+    assert Path(kept.path).read_bytes() == b"a\nb\n"
+    assert (kept.id, outputs.find("out1"), outputs.find("out2"), outputs.ids()) == ("out1", kept, None, ["out1"])
+
+
+def test_a_spill_is_kept_where_it_is(tmp_path: Path, file: str) -> None:
+    kept = Outputs(str(tmp_path)).keep(Captured(head=b"x", dropped_bytes=9, total_bytes=20, spill=file, spill_bytes=12))
+    assert kept is not None
+    assert (kept.path, kept.kept_bytes, kept.total_bytes) == (file, 12, 20)
+
+
+def test_what_no_file_holds_cannot_be_kept(tmp_path: Path) -> None:
+    assert Outputs(str(tmp_path)).keep(Captured(head=b"x", dropped_bytes=9, total_bytes=20)) is None
+    assert Outputs(str(tmp_path / "gone")).keep(Captured(head=b"x", total_bytes=1)) is None
+
+
+def test_the_oldest_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT_BYTES", 10)
+    outputs = Outputs(str(tmp_path))
+    for _ in range(3):
+        outputs.keep(Captured(head=b"12345", total_bytes=5))
+    assert outputs.ids() == ["out2", "out3"]
+    assert len(os.listdir(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("block", [1, 7, 1024 * 1024])
+@pytest.mark.parametrize("start", [1, 2, 500, 999, 1000, 1001, 5000])
+def test_a_page_begins_at_its_line_whatever_the_blocks(
+    file: str, start: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BLOCK", block)
+    page = read_page(file, start, 3, 10_000)
+    expected = TEXT.splitlines(keepends=True)[start - 1 : start + 2]
+    assert page.data == b"".join(expected)
+    assert (page.end_line, page.more, page.cut) == (start + len(expected) - 1, start + 3 <= 1000, False)
+
+
+def test_a_page_holds_no_more_bytes_than_asked(file: str) -> None:
+    page = read_page(file, 1, 100, 10)
+    assert (page.data, page.more, page.cut) == (b"line 1\nlin", True, True)
+
+
+def test_lines_are_counted_from_a_byte_on(file: str) -> None:
+    assert count_lines(file, 0) == 1000
+    assert count_lines(file, len(TEXT) - 1) == 1
+    assert count_lines(file, len(TEXT)) == 0
