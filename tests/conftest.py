@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -62,6 +63,15 @@ def _nothing_is_left() -> Generator[None]:  # pyright: ignore[reportUnusedFuncti
     yield
     if found := left(processes, children) + left(files, descriptors):
         pytest.fail("the test left " + ", ".join(found))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interrupts_count() -> None:  # pyright: ignore[reportUnusedFunction] - pytest uses it
+    """A shell starts its background jobs with SIGINT and SIGQUIT ignored, and so would be all that the tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True, scope="session")

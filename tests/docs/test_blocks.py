@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from tests.docs.pages import ROOT, Block, blocks, links, pages
 
 ALL = [block for page in pages() for block in blocks(page)]

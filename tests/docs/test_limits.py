@@ -97,7 +97,7 @@ def start_host(marked: Marked, handling: str = "") -> subprocess.Popen[bytes]:
 def test_a_host_ended_by_a_signal_that_it_does_not_handle_leaves_an_orphan(
     marked: Marked, number: signal.Signals
 ) -> None:
-    host = start_host(marked)
+    host = start_host(marked, "signal.signal(signal.SIGHUP, signal.SIG_DFL)")
     host.send_signal(number)
     host.wait(timeout=20)
     assert len(marked.wait_for(1)) == 1
