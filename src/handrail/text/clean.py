@@ -1,4 +1,4 @@
-"""Terminal output to plain lines, a chunk at a time: redrawn lines in their last state, nothing that controls a terminal.
+"""Terminal output to plain lines, a chunk at a time: redrawn lines in their last state, no control of a terminal.
 
 Tab is the only control that comes out. Marks, direction overrides and line separators of Unicode are text and stay.
 """
@@ -6,13 +6,13 @@ Tab is the only control that comes out. Marks, direction overrides and line sepa
 from __future__ import annotations
 
 from handrail.text.commands import run_csi, run_escape
-from handrail.text.escapes import CONTROL, INERT, STRING_REST, TOKEN, start_of_open
+from handrail.text.escapes import CONTROL, INERT, TOKEN, end_of_string, start_of_open
 from handrail.text.screen import Line, Screen
 
 __all__ = ["Cleaner", "Line"]
 
 _HELD = 64 * 1024
-"""An unfinished line is held back, so that most lines are seen whole and go the quick way, up to this many characters."""
+"""Up to this many characters of an unfinished line are held back, so that most lines are seen whole: the quick way."""
 
 
 class Cleaner:
@@ -153,8 +153,7 @@ class Cleaner:
         """Where the string ends that earlier text left open; all of `text` may be inside it."""
         if not self._inside:
             return 0
-        rest = STRING_REST[self._inside].match(text)
-        assert rest is not None  # it matches nothing, too
-        if rest.end() < len(text) or rest["end"]:
+        end, ended = end_of_string(self._inside, text)
+        if ended:
             self._inside = ""
-        return rest.end()
+        return end

@@ -15,7 +15,8 @@ LARGEST = 100_000
 """A parameter counts as no more than this; screens clamp what they do with it further."""
 
 EDITED = 2000
-"""In a row of more columns nothing is inserted, deleted or erased in the middle: each of these costs the row's length."""
+"""In a row of more columns nothing is inserted, deleted or erased in the middle: each of these costs the row's
+length, so that hostile output could make it the square."""
 
 Parameters = tuple[int | None, ...]
 """What a sequence gave, None where it left a place empty."""
@@ -95,11 +96,11 @@ def _position(screen: Screen, parameters: Parameters) -> None:
     _column(screen, parameters[1:])
 
 
-def _save(screen: Screen, parameters: Parameters) -> None:
+def _save(screen: Screen, _: Parameters) -> None:
     screen.saved = (screen.x, screen.y)
 
 
-def _restore(screen: Screen, parameters: Parameters) -> None:
+def _restore(screen: Screen, _: Parameters) -> None:
     screen.x = screen.saved[0]
     screen.y = min(screen.saved[1], len(screen.rows))
 

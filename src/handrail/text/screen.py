@@ -47,7 +47,7 @@ class Screen:
         self.reach = REACH if width is None else min(REACH, width)
         self.x = 0
         self.y = 0
-        self.saved = (0, 0)
+        self.saved: tuple[int, int] = (0, 0)
         self.page: int | None = None
         self.rows: list[str | Cells] = []
         self.numbers: list[int] = []
