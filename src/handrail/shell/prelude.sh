@@ -19,14 +19,15 @@ builtin export -n __handrail_fifo __handrail_text __handrail_env __handrail_logi
 
 # ---------------------------------------------------------------- the report
 
-# Writes one record. `$?` is handed through; so is `$_`, if it is given as the argument.
+# Writes one record, for the main shell only: a child that a signal ends right after the fork may still run the EXIT trap
+# of its parent. `$?` is handed through; so is `$_`, if it is given as the argument.
 # A FIFO, opened for reading and writing: such an open waits for nobody and never meets a closed pipe; neither noclobber
 # nor `ulimit -f 0` applies to it; it takes no descriptor of the command's and no program, so PATH may be empty.
 __handrail_report() {
   __handrail_status=$?
   builtin local -
   builtin set +x
-  if [[ -p ${__handrail_fifo-} ]]; then
+  if [[ $__handrail_pid == "$$" && -p ${__handrail_fifo-} ]]; then
     { builtin pwd -P; builtin printf '\0'; } 1<>"$__handrail_fifo"
   fi
   builtin return "$__handrail_status"
@@ -36,16 +37,17 @@ __handrail_report() {
 # `exit`, and one after it, since it may change the directory.
 __handrail_weave() {
   # The user's text must find `$?` as it was, and that must be no failure to `set -e` or an ERR trap: nothing is, left
-  # of &&. The redirection hides what `set -x` shows of the group. Its name is made with a detour, a substring from an
-  # offset that is an assignment: that puts LINENO back after the parser has counted this line, so that the user's text
-  # begins on line 1.
-  builtin local __handrail_before='{ \__handrail_report "$_" && \: "$_"; } 2>"/dev/${__handrail_null:LINENO=0}"'
-  builtin local __handrail_after='{ \__handrail_report && \:; } 2>/dev/null'
+  # of &&. The redirection hides what `set -x` shows of the group.
+  builtin local __handrail_group='{ \__handrail_report "$_" && \: "$_"; } 2>'
   if [[ $__handrail_debug ]]; then
     # A DEBUG trap would be run for those commands. A subshell has none, and defining a function is no command to it.
-    __handrail_before='{ ( \__handrail_report ) && __handrail_nothing() { :; }; } 2>"/dev/${__handrail_null:LINENO=0}"'
-    __handrail_after='{ ( \__handrail_report ) && __handrail_nothing() { :; }; } 2>/dev/null'
+    __handrail_group='{ ( \__handrail_report ) && __handrail_nothing() { :; }; } 2>'
   fi
+  # The redirection's file, /dev/null, is written with a detour: a substring whose offset, 0, is computed by assignments.
+  # They note which process this is. Before the text they also put LINENO back, which at that moment has counted this
+  # line, so that the user's text begins on line 1.
+  builtin local __handrail_before="$__handrail_group"'"/dev/${__handrail_null:__handrail_pid=BASHPID,LINENO=0}"'
+  builtin local __handrail_after="$__handrail_group"'"/dev/${__handrail_null:__handrail_pid=BASHPID,0}"'
   __handrail_woven=$__handrail_before
   if [[ ${__handrail_exit-} ]]; then
     __handrail_woven+=$'\n'$__handrail_exit
@@ -191,36 +193,62 @@ __handrail_quote() {
 
 # `trap`, `trap -p ...`, `trap -l`: for the time of the listing everything is as the command left it.
 __handrail_list() {
-  if [[ $BASHPID != "$$" ]]; then
-    __handrail_list_in_subshell "$@"
-    builtin return
-  fi
-  if [[ -v __handrail_exit ]]; then
-    builtin trap -- "$__handrail_exit" EXIT
-  else
-    builtin trap - EXIT
-  fi
-  for __handrail_spec in "${!__handrail_lines[@]}"; do
-    if [[ ! ${__handrail_lines[$__handrail_spec]} ]]; then
-      builtin trap - "$__handrail_spec"
+  if [[ $BASHPID == "$$" ]]; then
+    if [[ -v __handrail_exit ]]; then
+      builtin trap -- "$__handrail_exit" EXIT
+    else
+      builtin trap - EXIT
     fi
-  done
-  __handrail_pass "$@" || __handrail_status=$?
-  __handrail_list_noted "$@"
-  for __handrail_spec in "${!__handrail_lines[@]}"; do
-    if [[ ! ${__handrail_lines[$__handrail_spec]} ]]; then
-      builtin trap '' "$__handrail_spec"
-    fi
-  done
-  builtin trap -- "$__handrail_woven" EXIT
+    for __handrail_spec in "${!__handrail_lines[@]}"; do
+      if [[ ! ${__handrail_lines[$__handrail_spec]} ]]; then
+        builtin trap - "$__handrail_spec"
+      fi
+    done
+  fi
+
+  case $#:${1-} in
+    [01]:*) __handrail_ask "$@" || __handrail_status=$? ;;&
+    0: | 1:-p | 1:--)
+      for __handrail_spec in DEBUG ERR RETURN; do
+        __handrail_list_noted "$__handrail_spec" || builtin :
+      done ;;
+    *:-p)
+      for __handrail_spec in "${@:2}"; do
+        __handrail_list_noted "$__handrail_spec" || __handrail_ask -p "$__handrail_spec" || __handrail_status=$?
+      done ;;
+    [!01]:*) __handrail_ask "$@" || __handrail_status=$? ;;
+  esac
+
+  if [[ $BASHPID == "$$" ]]; then
+    for __handrail_spec in "${!__handrail_lines[@]}"; do
+      if [[ ! ${__handrail_lines[$__handrail_spec]} ]]; then
+        builtin trap '' "$__handrail_spec"
+      fi
+    done
+    builtin trap -- "$__handrail_woven" EXIT
+  fi
   builtin return "$__handrail_status"
 }
 
-# In a subshell, as in `old=$(trap -p EXIT)`, bash lists the traps of the shell above, until the subshell sets its own.
-# To put back what the command set would be to set: so what is listed is caught, and ours exchanged for what was set.
-__handrail_list_in_subshell() {
-  builtin local __handrail_listing __handrail_ours __handrail_theirs=''
-  __handrail_listing=$'\n'$(__handrail_pass "$@") || __handrail_status=$?
+# Lists a trap on DEBUG, ERR or RETURN that the builtin cannot see from inside a function, and fails if this is not one.
+__handrail_list_noted() {
+  case ${1^^}:$- in
+    ERR:*E* | DEBUG:*T* | RETURN:*T*) builtin return 1 ;; # set -E and set -T: it sees them
+    ERR:* | DEBUG:* | RETURN:*) ;;
+    *) builtin return 1 ;;
+  esac
+  [[ ${__handrail_lines[${1^^}]-} ]] && __handrail_sees "${1^^}" && builtin printf '%s\n' "${__handrail_lines[${1^^}]}"
+}
+
+# The builtin's listing. A subshell, as in `old=$(trap -p EXIT)`, lists the traps of the shell above until it sets one
+# itself, so ours cannot be taken away there for the time of the listing: it is exchanged in the text of the listing.
+__handrail_ask() {
+  if [[ $BASHPID == "$$" ]]; then
+    __handrail_pass "$@"
+    builtin return
+  fi
+  builtin local __handrail_failed=0 __handrail_listing __handrail_ours __handrail_theirs=''
+  __handrail_listing=$'\n'$(__handrail_pass "$@") || __handrail_failed=$?
   if [[ -v __handrail_exit ]]; then
     __handrail_quote "$__handrail_exit"
     __handrail_theirs=$'\n'"trap -- $__handrail_quoted EXIT"
@@ -228,34 +256,15 @@ __handrail_list_in_subshell() {
   __handrail_quote "$__handrail_woven"
   __handrail_ours=$'\n'"trap -- $__handrail_quoted EXIT"
   __handrail_listing=${__handrail_listing/"$__handrail_ours"/"$__handrail_theirs"}
-  for __handrail_spec in "${!__handrail_lines[@]}"; do
-    if [[ ! ${__handrail_lines[$__handrail_spec]} ]]; then
-      __handrail_listing=${__handrail_listing/$'\n'"trap -- '' $__handrail_spec"/}
+  for __handrail_reset in "${!__handrail_lines[@]}"; do
+    if [[ ! ${__handrail_lines[$__handrail_reset]} ]]; then
+      __handrail_listing=${__handrail_listing/$'\n'"trap -- '' $__handrail_reset"/}
     fi
   done
   if [[ $__handrail_listing == $'\n'?* ]]; then
     builtin printf '%s\n' "${__handrail_listing:1}"
   fi
-  __handrail_list_noted "$@"
-  builtin return "$__handrail_status"
-}
-
-# The part of a listing that bash cannot give in a function. (Under `set -E` and `set -T` it can, and did.)
-__handrail_list_noted() {
-  builtin local __handrail_word __handrail_asked=''
-  for __handrail_word; do
-    __handrail_asked+=" ${__handrail_word^^} "
-  done
-  if [[ ${1-} == *[lP]* ]]; then
-    builtin return 0
-  fi
-  for __handrail_spec in DEBUG ERR RETURN; do
-    case $__handrail_spec:$- in ERR:*E* | DEBUG:*T* | RETURN:*T*) continue ;; esac
-    if [[ ${__handrail_lines[$__handrail_spec]-} && ($# -lt 2 || $__handrail_asked == *" $__handrail_spec "*) ]] &&
-      __handrail_sees "$__handrail_spec"; then
-      builtin printf '%s\n' "${__handrail_lines[$__handrail_spec]}"
-    fi
-  done
+  builtin return "$__handrail_failed"
 }
 
 # The builtin. If it finds fault, it is asked again in a subshell, and its words are told with the command's own place.
@@ -327,6 +336,7 @@ if [[ ${__handrail_login-} ]]; then
   done
   { __handrail_scrub && builtin cd -- "$__handrail_start" && builtin unset -v OLDPWD; } 2>/dev/null || builtin :
 fi
+builtin unset -f __handrail_scrub __handrail_is_withheld
 if [[ ${__handrail_text-} ]]; then
   IFS= builtin read -r -d '' __handrail_text <"$__handrail_text"
 fi
