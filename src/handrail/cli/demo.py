@@ -11,7 +11,7 @@ import click
 
 from handrail.agent.demo import TASK, Step, model, running_in, steps
 from handrail.agent.loop import Agent, AgentEnded, AgentResult, AssistantSaid, ToolReturned
-from handrail.cli.signals import Signalled, raised
+from handrail.cli.signals import Signalled, Signals
 from handrail.cli.stage import Stage
 from handrail.cli.words import protection, status_lines
 from handrail.gate.approvers import allow_all
@@ -29,7 +29,7 @@ def demo() -> int:
     it. Each step is checked: exits with 1 if one did not do what it should.
     """
     try:
-        with raised(), tempfile.TemporaryDirectory(prefix="handrail-demo-") as directory:
+        with Signals().raising(), tempfile.TemporaryDirectory(prefix="handrail-demo-") as directory:
             return _perform(Path(directory).resolve())
     except Signalled as signalled:
         return signalled.exit_code
@@ -66,7 +66,7 @@ def _perform(root: Path) -> int:
     tally.add("nothing runs in the workspace any more", holds=not running)
     _summarize(stage, tally, root, held, time.monotonic() - started)
     rest = f"{len(running)} processes still run" if running else "nothing runs"
-    stage.say("left", f"{tally.left_behind} left behind and ended; {rest} in the workspace now")
+    stage.say("left", f"{tally.left_behind} process left behind by a command and ended; {rest} in the workspace now")
     stage.say("checks", f"{tally.checks - len(tally.unmet)} of {tally.checks} hold")
     for words in tally.unmet:
         stage.say("FAILED", words, "bold red", "bold red")

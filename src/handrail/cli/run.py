@@ -17,7 +17,7 @@ import click
 from handrail.cli import options
 from handrail.cli.exits import BROKEN_PIPE, FAILED, INTERRUPTED, TIMED_OUT
 from handrail.cli.live import LiveOutput
-from handrail.cli.signals import Signalled, interrupt_main, raised
+from handrail.cli.signals import Signalled, Signals
 from handrail.cli.words import protection, status_lines
 from handrail.errors import Code
 from handrail.gate.approvers import allow_all
@@ -27,6 +27,9 @@ from handrail.values.tool import ToolResult
 
 # What a toolbox allows at most by itself; a person may ask for more.
 _MAX_TIMEOUT_S = 600.0
+
+# What the report says behind an `exec`, and here that is ours: it tells the person nothing.
+_BASH_IS_GONE = "note: the working directory could not be recorded; the previous one stands"
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -56,10 +59,11 @@ def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy:
     Ends with the command's own exit code (128 + N for a death by signal N); with 124 after a timeout, 125 where
     handrail itself failed or refused, 130 after Ctrl-C.
     """
-    live = LiveOutput(stop=interrupt_main)
+    signals = Signals()
+    live = LiveOutput(stop=signals.interrupt_main)
     try:
         with (
-            raised(),
+            signals.raising(),
             Toolbox(
                 workspace,
                 approver=allow_all,
@@ -84,7 +88,7 @@ def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy:
     if as_json:
         _print_json(result)
     else:
-        _say(_ending(result, live), live)
+        _say(_ending(result, words, live), live)
     return FAILED if live.skipped_bytes and not sys.stdout.isatty() else exit_code(result.data)
 
 
@@ -119,8 +123,8 @@ def _same_file(one: int, other: int) -> bool:
     return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
-def _ending(result: ToolResult, live: LiveOutput) -> Iterable[str]:
-    yield from status_lines(result)
+def _ending(result: ToolResult, words: Sequence[str], live: LiveOutput) -> Iterable[str]:
+    yield from (line for line in status_lines(result) if len(words) == 1 or line != _BASH_IS_GONE)
     if "enforced" in result.data:
         yield protection(**result.data["enforced"])
     if live.skipped_bytes:

@@ -5,6 +5,8 @@ Plain lines with a label in front, so that it reads the same in a narrow window,
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rich.console import Console
 from rich.text import Text
 
@@ -44,6 +46,10 @@ class Stage:
 
     def heard(self, event: Event) -> None:
         """Show what a command prints while it prints it: the first lines, then how many more there were."""
+        with suppress(BrokenPipeError):  # our thread is no place to end the demo from: its own next line meets the same
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
         if isinstance(event, Lines):
             for line in event.lines[: max(_LIVE_LINES - self._lines, 0)]:
                 self.say("|", line)
