@@ -47,6 +47,7 @@ def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
     whole = msgspec.json.schema(kind)
     schema: dict[str, Any] = dict(whole["$defs"][kind.__name__])
     schema.pop("title", None)
+    schema.pop("description", None)  # the tool's own says more than the structure's docstring
     schema["additionalProperties"] = False
     return schema
 
@@ -74,7 +75,16 @@ def _unknown(name: str, known: list[str]) -> str:
 def _wanted(kind: Any) -> str:
     info = msgspec.inspect.type_info(kind)
     kinds = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    return " or ".join(_WORDS.get(type(each), "another type") for each in kinds if type(each) in _WORDS)
+    bare = [each.type if isinstance(each, msgspec.inspect.Metadata) else each for each in kinds]
+    words = [_WORDS[type(each)] for each in bare if type(each) in _WORDS]
+    bounds = [f"{word} {bound}" for each in bare for word, bound in _bounds(each)]
+    return " or ".join(words) + "".join(f", {bound}" for bound in bounds)
+
+
+def _bounds(info: msgspec.inspect.Type) -> list[tuple[str, float]]:
+    if not isinstance(info, (msgspec.inspect.IntType, msgspec.inspect.FloatType)):
+        return []
+    return [(word, bound) for word, bound in (("at least", info.ge), ("at most", info.le)) if bound is not None]
 
 
 _WORDS: dict[type[msgspec.inspect.Type], str] = {

@@ -38,11 +38,13 @@ def _last_program(command: str) -> str:
     except ValueError:
         return ""
     last: list[str] = []
+    begins = False
     for word in words:
-        if word and set(word) <= set("|&;()"):
-            last = []
+        if set(word) <= set("|&;()"):
+            begins = True
         else:
-            last.append(word)
+            last = [word] if begins else [*last, word]
+            begins = False
     for position, word in enumerate(last):
         is_assignment = word.partition("=")[0].isidentifier() and "=" in word
         if not is_assignment and word not in _BEFORE_THE_PROGRAM:

@@ -95,8 +95,6 @@ def _notes(ran: ShellRun) -> list[str]:
         notes.append("the previous working directory is gone; this command started in /")
     if ran.refused:
         notes.append(f"the command ended outside the workspace; the next one starts in {_shown_path(ran.cwd)}")
-    if ran.unreported:
-        notes.append("the working directory could not be recorded; the previous one stands")
     if completed.left_behind:
         named = ", ".join(f"{left.name or 'a process'} (pid {left.pid})" for left in completed.left_behind[:5])
         more = len(completed.left_behind) - 5
@@ -165,7 +163,9 @@ def _dropped_lines(captured: Captured) -> int | None:
         spilled = count_lines(captured.spill, len(captured.head)) if captured.spill is not None else 0
     except OSError:
         return None
-    return spilled + captured.unspilled_lines - captured.tail.count(b"\n")
+    # The file may have failed within the head: what it lacks of the head is shown, not dropped.
+    unspilled = captured.unspilled_lines - captured.head[captured.spill_bytes :].count(b"\n")
+    return spilled + unspilled - captured.tail.count(b"\n")
 
 
 def _shown_path(relative: str) -> str:

@@ -1,0 +1,334 @@
+"""A toolbox as a host program meets it: its options, its errors, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import handrail as hr
+from handrail.testing import FakeHost, ended
+from handrail.values.event import Chunk, Ended, Event, Skipped, Started
+
+
+def make(root: Path, **options: Any) -> hr.Toolbox:
+    return hr.Toolbox(root, **{"approver": hr.allow_all, "sandbox": "best", **options})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+# ---- options
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"approver": None}, "approver is missing: shell can change things"),
+        ({"approver": lambda _request: True}, "approver must be handrail.allow_all in this version"),
+        ({"sandbox": "required"}, '^sandbox="best" accepts what this machine has.\n'),
+        ({"sandbox": "strict"}, "sandbox must be one of"),
+        ({"tools": "read-only"}, 'tools must be "shell" or a list of names'),
+        ({"tools": ["shell", "job"]}, "got job"),
+        ({"tools": []}, "at least one"),
+        ({"env": "all"}, 'env must be one of "allow", "deny"'),
+        ({"errors": "some"}, "errors must be one of"),
+        ({"timeout_s": 0}, "timeout_s must be more than 0"),
+        ({"timeout_s": 700}, "timeout_s must be more than 0 and at most max_timeout_s"),
+        ({"max_timeout_s": float("inf")}, "finite"),
+        ({"timeout_s": float("nan")}, "timeout_s"),
+        ({"grace_s": -1}, "grace_s"),
+        ({"head_lines": -1}, "head_lines"),
+        ({"head_lines": 0, "tail_lines": 0}, "one line be shown"),
+        ({"max_chars": 5}, "max_chars"),
+        ({"spill_max": -1}, "spill_max"),
+    ],
+)
+def test_options_that_cannot_be_honoured_are_refused(root: Path, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(hr.ConfigurationError, match=says):
+        make(root, **options)
+
+
+@pytest.mark.parametrize(
+    "option", ["network", "on_timeout", "leftover", "rules", "limits", "operations", "hide_denied"]
+)
+def test_options_without_effect_yet_are_not_accepted(root: Path, option: str) -> None:
+    with pytest.raises(TypeError, match=option):
+        make(root, **{option: "x"})
+
+
+@pytest.mark.parametrize(("name", "says"), [("gone", "does not exist"), ("file", "is not a directory"), ("", "blank")])
+def test_a_workspace_that_is_none_is_refused(tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(hr.ConfigurationError, match=says):
+        make(tmp_path / name if name else name)  # type: ignore[arg-type]
+
+
+def test_a_refused_toolbox_leaves_nothing_behind(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(hr.ConfigurationError):
+        make(root, approver=None, state_dir=tmp_path / "state")
+    assert not list((tmp_path / "state").glob("sessions/*"))
+
+
+def test_reading_tools_need_no_approver(root: Path) -> None:
+    with make(root, approver=None, tools=["read_output"]) as box:
+        assert [tool.name for tool in box.tools] == ["read_output"]
+        assert "shell" not in box.system_text
+
+
+def test_what_a_model_is_shown_does_not_change_from_run_to_run(root: Path) -> None:
+    script = (
+        "import handrail as hr, json, sys\n"
+        "with hr.Toolbox(sys.argv[1], approver=hr.allow_all, sandbox='off') as box:\n"
+        "    print(json.dumps([[t.name, t.description, t.schema, t.effect] for t in box.tools]), box.system_text)"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", script, root],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(runs) == 1
+
+
+def test_errors_never_makes_a_non_zero_exit_a_normal_result(root: Path) -> None:
+    with make(root, errors="never") as box:
+        assert not box.call("shell", {"command": "exit 3"}).is_error
+        assert box.call("shell", {"command": "sleep 9", "timeout_s": 0.2}).is_error
+
+
+def test_only_what_is_shown_is_accepted(root: Path) -> None:
+    with make(root) as box:
+        for argument in ("background", "pty", "network"):
+            refused = box.call("shell", {"command": "true", argument: True})
+            assert (refused.data["code"], refused.is_error) == ("BAD_ARGUMENTS", True)
+
+
+def test_the_environment_is_built_and_secrets_stay_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEMO_API_KEY", "hunter2hunter2")
+    monkeypatch.setenv("PLAIN", "seen")
+    for options, expected in [
+        ({}, "none none cat"),
+        ({"env": "deny"}, "none seen cat"),
+        ({"env_names": ["DEMO_API_KEY"]}, "hunter2hunter2 none cat"),
+    ]:
+        with make(root, **options) as box:
+            line = 'echo "${DEMO_API_KEY-none} ${PLAIN-none} $PAGER"'
+            assert box.call("shell", {"command": line}).data["output"] == expected
+
+
+def test_temporary_files_of_commands_go_with_the_session(root: Path) -> None:
+    with make(root) as box:
+        path = box.call("shell", {"command": "mktemp"}).data["output"]
+        assert os.path.exists(path)
+    assert not os.path.exists(path)
+
+
+def test_login_reads_the_profile(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".bash_profile").write_text(
+        "export FROM_PROFILE=yes PAGER=less; export PROFILE_TOKEN=secret\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    line = 'echo "${FROM_PROFILE-no} $PAGER ${PROFILE_TOKEN-scrubbed}"'
+    with make(root, login=True) as box:
+        assert box.call("shell", {"command": line}).data["output"] == "yes cat scrubbed"
+    with make(root) as box:
+        assert box.call("shell", {"command": line}).data["output"] == "no cat scrubbed"
+
+
+def test_without_bash_the_call_says_so(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with make(root) as box:
+        refused = box.call("shell", {"command": "true"})
+    assert (refused.text, refused.data["code"]) == ("COULD_NOT_START: bash: not found", "COULD_NOT_START")
+
+
+def test_a_workspace_that_goes_away_is_told(root: Path) -> None:
+    with make(root) as box:
+        root.rmdir()
+        refused = box.call("shell", {"command": "true"})
+        assert (refused.is_error, refused.data["code"]) == (True, "COULD_NOT_START")
+        assert str(root) not in refused.text
+
+
+def test_a_spill_directory_that_goes_bad_costs_the_rest_of_the_output_only(root: Path, tmp_path: Path) -> None:
+    with make(root, state_dir=tmp_path / "state") as box:
+        session = next((tmp_path / "state" / "sessions").glob("*[!k]/"))
+        moved = session.rename(tmp_path / "moved")
+        result = box.call("shell", {"command": "seq 1 400000; exit 4"})
+        moved.rename(session)
+    assert result.data["exit_code"] == 4
+    assert result.data["output"].startswith("1\n2\n")
+    assert result.data["output"].endswith("\n400000")
+    assert "note: the omitted part of output was not kept: its directory is gone" in result.text
+    assert "[... 399000 lines omitted ...]" in result.text
+
+
+def test_a_disk_that_is_full_costs_the_rest_of_the_output_only(root: Path) -> None:
+    with make(root) as box:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+        try:
+            result = box.call("shell", {"command": "seq 1 400000"})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.data["output"].endswith("\n400000")
+    assert result.data["omitted_lines"] == 399_000
+    assert "files may not grow that large here" in result.text
+
+
+# ---- the host's side
+
+
+def test_a_fake_host_sees_the_whole_invocation(root: Path) -> None:
+    host = FakeHost([ended(3, b"out\n")])
+    with make(root, host=host) as box:
+        result = box.call("shell", {"command": "make", "timeout_s": 7})
+    assert result.text == "Exit code: 3\ncwd: /\nout"
+    asked = host.invocations[0]
+    assert (asked.argv[0], asked.argv[-1], asked.cwd, asked.timeout_s) == ("bash", "make", str(root), 7.0)
+    assert host.closed
+
+
+def test_results_are_json_able(root: Path) -> None:
+    with make(root) as box:
+        for arguments in ({"command": "seq 1 5000; sleep 99 & true"}, {"command": "sleep 9", "timeout_s": 0.1}, {}):
+            result = box.call("shell", arguments)
+            assert json.loads(json.dumps(result.data)) == result.data
+
+
+def test_every_result_says_what_was_enforced(root: Path) -> None:
+    with make(root) as box:
+        expected = {"tier": "T0", "processes": "process group", "files": "none", "network": "none"}
+        assert box.call("shell", {"command": "true"}).data["enforced"] == expected
+        assert box.enforced.tier == "T0"
+
+
+# ---- listeners
+
+
+def test_a_listener_hears_all_in_order(root: Path) -> None:
+    events: list[Event] = []
+    with make(root, listener=events.append) as box:
+        box.call("shell", {"command": "echo one; echo two", "description": "two lines"})
+    assert events[0] == Started(1, "echo one; echo two", "two lines")
+    assert events[-1] == Ended(1)
+    assert b"".join(event.data for event in events if isinstance(event, Chunk)) == b"one\ntwo\n"
+
+
+def test_a_listener_that_raises_breaks_nothing_and_is_named(root: Path) -> None:
+    def fail(_event: Event) -> None:
+        raise KeyError("/secret/path")
+
+    with make(root, listener=fail) as box:
+        for _ in range(2):
+            result = box.call("shell", {"command": "echo whole"})
+            assert result.data["output"] == "whole"
+            assert "note: the listener failed (KeyError) and heard no more of this command" in result.text
+            assert "secret" not in result.text
+
+
+def test_a_listener_that_sleeps_holds_nothing_up(root: Path) -> None:
+    release, heard_all = threading.Event(), threading.Event()
+    heard, skipped = 0, 0
+
+    def sleep(event: Event) -> None:
+        nonlocal heard, skipped
+        release.wait(30)
+        heard += len(event.data) if isinstance(event, Chunk) else 0
+        skipped += event.total_bytes if isinstance(event, Skipped) else 0
+        if isinstance(event, Ended):
+            heard_all.set()
+
+    with make(root, listener=sleep) as box:
+        started = time.monotonic()
+        result = box.call("shell", {"command": "head -c 100000000 /dev/zero | tr '\\0' '\\n'; echo end"})
+        assert time.monotonic() - started < 25
+        assert result.data["output"].endswith("\nend")
+        assert "note: the listener is slow" in result.text
+        release.set()
+        assert heard_all.wait(30)
+    assert heard + skipped == 100_000_004
+    assert heard < 20_000_000
+
+
+# ---- the end
+
+
+def test_close_ends_calls_in_flight_at_once(root: Path) -> None:
+    box = make(root, grace_s=30)
+    results: list[hr.ToolResult] = []
+    call = threading.Thread(
+        target=lambda: results.append(box.call("shell", {"command": "trap '' TERM; echo on; sleep 77"}))
+    )
+    call.start()
+    time.sleep(0.5)
+    started = time.monotonic()
+    box.close()
+    assert time.monotonic() - started < 15
+    call.join()
+    assert (results[0].data["cancelled"], results[0].data["output"], results[0].data["code"]) == (
+        True,
+        "on",
+        "CANCELLED",
+    )
+    assert box.call("shell", {"command": "true"}).data["code"] == "CLOSED"
+    box.close()
+
+
+def test_a_forked_child_of_the_host_is_refused_and_harms_nothing(root: Path) -> None:
+    with make(root) as box:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.write(writing, box.call("shell", {"command": "true"}).text.encode())
+            box.close()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert os.read(reading, 1000).startswith(b"CLOSED: ")
+        os.close(reading)
+        os.close(writing)
+        assert box.call("shell", {"command": "mktemp"}).data["exit_code"] == 0
+
+
+def test_acall_is_call_for_async_programs(root: Path) -> None:
+    async def main() -> list[str]:
+        async with make(root) as box:
+            results = await asyncio.gather(
+                *(box.acall("shell", {"command": f"sleep 0.3; echo {n}"}) for n in range(20))
+            )
+            return [result.data["output"] for result in results]
+
+    started = time.monotonic()
+    assert asyncio.run(main()) == [str(n) for n in range(20)]
+    assert time.monotonic() - started < 5
+
+
+def test_a_cancelled_acall_has_stopped_the_command(root: Path) -> None:
+    async def main() -> None:
+        async with make(root) as box:
+            call = asyncio.create_task(box.acall("shell", {"command": "echo $$ > pid; sleep 88"}))
+            while not (root / "pid").exists() or not (root / "pid").read_text():
+                await asyncio.sleep(0.02)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    asyncio.run(main())
+    assert not os.path.exists(f"/proc/{(root / 'pid').read_text().strip()}")
