@@ -21,7 +21,8 @@ from handrail.values.event import Chunk, Ended, Event, Skipped, Started
 
 
 def make(root: Path, **options: Any) -> hr.Toolbox:
-    return hr.Toolbox(root, **{"approver": hr.allow_all, "sandbox": "best", **options})
+    chosen: dict[str, Any] = {"approver": hr.allow_all, "sandbox": "best", **options}
+    return hr.Toolbox(root, **chosen)
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def root(tmp_path: Path) -> Path:
     ("options", "says"),
     [
         ({"approver": None}, "approver is missing: shell can change things"),
-        ({"approver": lambda _request: True}, "approver must be handrail.allow_all in this version"),
+        ({"approver": bool}, "approver must be handrail.allow_all in this version"),
         ({"sandbox": "required"}, '^sandbox="best" accepts what this machine has.\n'),
         ({"sandbox": "strict"}, "sandbox must be one of"),
         ({"tools": "read-only"}, 'tools must be "shell" or a list of names'),
@@ -122,11 +123,12 @@ def test_only_what_is_shown_is_accepted(root: Path) -> None:
 def test_the_environment_is_built_and_secrets_stay_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEMO_API_KEY", "hunter2hunter2")
     monkeypatch.setenv("PLAIN", "seen")
-    for options, expected in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "none none cat"),
         ({"env": "deny"}, "none seen cat"),
         ({"env_names": ["DEMO_API_KEY"]}, "hunter2hunter2 none cat"),
-    ]:
+    ]
+    for options, expected in cases:
         with make(root, **options) as box:
             line = 'echo "${DEMO_API_KEY-none} ${PLAIN-none} $PAGER"'
             assert box.call("shell", {"command": line}).data["output"] == expected
@@ -322,10 +324,16 @@ def test_acall_is_call_for_async_programs(root: Path) -> None:
 
 def test_a_cancelled_acall_has_stopped_the_command(root: Path) -> None:
     async def main() -> None:
-        async with make(root) as box:
-            call = asyncio.create_task(box.acall("shell", {"command": "echo $$ > pid; sleep 88"}))
-            while not (root / "pid").exists() or not (root / "pid").read_text():
-                await asyncio.sleep(0.02)
+        started = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def told(event: Event) -> None:
+            if isinstance(event, Chunk):
+                loop.call_soon_threadsafe(started.set)
+
+        async with make(root, listener=told) as box:
+            call = asyncio.create_task(box.acall("shell", {"command": "echo $$ > pid; echo on; sleep 88"}))
+            await started.wait()
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call

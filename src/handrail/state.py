@@ -33,7 +33,7 @@ class SessionDirectory:
 
 def _sessions_directory(state_dir: str | os.PathLike[str] | None, root: str) -> str:
     if state_dir is not None:
-        place = os.path.realpath(os.path.expanduser(os.fspath(state_dir)))
+        place: str = os.path.realpath(os.path.expanduser(os.fspath(state_dir)))
         if not _apart(place, root):
             raise ConfigurationError("state_dir must lie neither inside the workspace nor around it; pass another one.")
         sessions = os.path.join(place, "sessions")

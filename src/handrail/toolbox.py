@@ -197,7 +197,7 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is None:
             return refusal(Code.UNKNOWN_TOOL, f"there is no tool {name!r}; there are {', '.join(self._tools)}.")
-        if not isinstance(arguments, Mapping | None):
+        if not _is_object(arguments):
             return refusal(Code.BAD_ARGUMENTS, "the arguments must be a JSON object.")
         with self._idle:
             if self._closed or os.getpid() != self._pid:
@@ -209,6 +209,11 @@ class Toolbox:
             with self._idle:
                 self._running.discard(cancel)
                 self._idle.notify_all()
+
+
+def _is_object(arguments: object) -> bool:
+    """Models send text, lists and numbers too."""
+    return arguments is None or isinstance(arguments, Mapping)
 
 
 def _tool_names(tools: str | Sequence[str]) -> tuple[str, ...]:

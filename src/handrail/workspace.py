@@ -21,7 +21,7 @@ class Workspace:
             is_there = os.path.lexists(path)
             why = "is not a directory" if is_there else "does not exist"
             raise ConfigurationError(f"The workspace {path!r} {why}; pass an existing directory.")
-        self.root = os.path.realpath(path)
+        self.root: str = os.path.realpath(path)
 
     def relative(self, path: str) -> str | None:
         """`path` as seen from the root ("." for the root itself), links resolved; None where it lies outside.

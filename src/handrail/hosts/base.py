@@ -18,9 +18,7 @@ class Host(Protocol):
         """What holds for every command here."""
         ...
 
-    def run(
-        self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None
-    ) -> Completed:
+    def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
         """Run to its end and return how that was; never raises for what the command did."""
         ...
 

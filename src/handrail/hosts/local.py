@@ -14,9 +14,7 @@ class LocalHost:
 
     enforced = ENFORCED
 
-    def run(
-        self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None
-    ) -> Completed:
+    def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
         return run_direct(invocation, cancel, on_output)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -19,7 +19,7 @@ _Handler = Callable[[int, FrameType | None], object]
 
 
 @contextmanager
-def deferred(wake: Callable[[], None]) -> Iterator[None]:
+def deferred(wake: Callable[[], None]) -> Generator[None]:
     """Within it, the host's handlers run as ever, but what they raise waits for the end; `wake` is called at once.
 
     Only the first exception is raised. On other threads than the main one it does nothing: no handlers run there.

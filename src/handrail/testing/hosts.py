@@ -38,6 +38,7 @@ class FakeHost:
         self._replies = list(replies)
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
+        del cancel  # nothing runs that could be stopped
         self.invocations.append(invocation)
         reply = self._replies.pop(0) if self._replies else ended()
         completed = reply if isinstance(reply, Completed) else reply(invocation)

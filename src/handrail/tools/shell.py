@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ import msgspec
 from handrail.errors import Code
 from handrail.process.cancel import Cancel
 from handrail.process.feed import Feed
+from handrail.process.supervise import OnOutput
 from handrail.shell.outputs import Outputs
 from handrail.shell.session import Session, ShellRun
 from handrail.text.cut import TextLimits
@@ -59,6 +61,7 @@ class ShellTool:
         self._outputs = outputs
         self._settings = settings
         self._feed = feed
+        self._lock = threading.Lock()
         self._calls = 0
 
     def tool(self) -> Tool:
@@ -81,30 +84,31 @@ class ShellTool:
         return report(done, self._outputs, style)
 
     def _run(self, asked: ShellArguments, timeout_s: float, cancel: Cancel) -> tuple[ShellRun, list[str]]:
-        settings = self._settings
-        bounds = {"timeout_s": timeout_s, "grace_s": settings.grace_s}
         if self._feed is None:
-            ran = self._session.run(
-                asked.command, **bounds, merge=settings.merge, output=settings.output, cancel=cancel
-            )
-            return ran, []
-        self._calls += 1
-        call = self._calls
+            return self._in_session(asked.command, timeout_s, cancel, None), []
+        with self._lock:
+            self._calls += 1
+            call = self._calls
         self._feed.start(Started(call, asked.command, asked.description))
         try:
-            ran = self._session.run(
-                asked.command,
-                **bounds,
-                merge=settings.merge,
-                output=settings.output,
-                cancel=cancel,
-                on_output=self._feed.output(call),
-            )
+            ran = self._in_session(asked.command, timeout_s, cancel, self._feed.output(call))
         finally:
             delivery = self._feed.end(call, _LISTENER_S)
         if delivery.failure is not None:
             return ran, [f"the listener failed ({delivery.failure}) and heard no more of this command"]
         return ran, [] if delivery.complete else ["the listener is slow and has not heard all of this command yet"]
+
+    def _in_session(self, command: str, timeout_s: float, cancel: Cancel, on_output: OnOutput | None) -> ShellRun:
+        settings = self._settings
+        return self._session.run(
+            command,
+            timeout_s=timeout_s,
+            grace_s=settings.grace_s,
+            merge=settings.merge,
+            output=settings.output,
+            cancel=cancel,
+            on_output=on_output,
+        )
 
     def _timeout(self, asked: float | None) -> float:
         if asked is None:
