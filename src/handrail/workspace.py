@@ -14,7 +14,7 @@ class Workspace:
     """A directory, by its real path. Raises ConfigurationError where there is no such directory."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        path = os.path.expanduser(os.fspath(root))
+        path: str = os.path.expanduser(os.fspath(root))
         if not path or "\0" in path:
             raise ConfigurationError("The workspace must be the path of a directory; this one is blank or holds NUL.")
         if not os.path.isdir(path):

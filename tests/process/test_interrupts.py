@@ -27,7 +27,10 @@ def test_ctrl_c_wakes_at_once_and_is_raised_at_the_end() -> None:
 
 def test_a_handler_that_does_not_raise_runs_at_once_and_wakes_nobody() -> None:
     calls: list[str] = []
-    before = signal.signal(signal.SIGTERM, lambda *_: calls.append("handled"))
+    def note(_number: int, _frame: object) -> None:
+        calls.append("handled")
+
+    before = signal.signal(signal.SIGTERM, note)
     try:
         with deferred(lambda: calls.append("woken")):
             os.kill(os.getpid(), signal.SIGTERM)
