@@ -102,49 +102,53 @@ def p99(figures: Sequence[float]) -> float:
     return sorted(figures)[math.ceil(0.99 * len(figures)) - 1]
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Figures summed up, in the row's unit: the median or another percentile, and where their middle half lies."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ({self.low:.2f}-{self.high:.2f})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table. `measured`, `spread` (the middle half) and `floor` are in `unit`: ms, s or MiB.
-
-    At most one of the targets is set; a row with none is for information.
-    """
+    """One line of the table, in `unit`: ms, s or MiB. At most one target is set; a row with none is for information."""
 
     name: str
     unit: str
-    measured: float
-    spread: tuple[float, float]
-    floor: float | None
+    ours: Measured
+    floor: Measured | None
     max_ratio: float | None
     max_value: float | None
 
     @property
     def ratio(self) -> float | None:
-        return self.measured / self.floor if self.floor else None
+        return None if self.floor is None else self.ours.value / self.floor.value
 
     @property
     def missed(self) -> bool:
-        if self.max_ratio is not None:
-            assert self.ratio is not None
-            return self.ratio > self.max_ratio
-        return self.max_value is not None and self.measured > self.max_value
+        over_ratio = self.ratio is not None and self.max_ratio is not None and self.ratio > self.max_ratio
+        return over_ratio or (self.max_value is not None and self.ours.value > self.max_value)
 
     def cells(self) -> tuple[str, ...]:
-        low, high = self.spread
-        target, verdict = "", ""
+        target = ""
         if self.max_ratio is not None:
-            target = f"<= {self.max_ratio:.2f}"
+            target = f"<= {self.max_ratio:.2f} x"
         elif self.max_value is not None:
             target = f"<= {self.max_value:g} {self.unit}"
-        if target:
-            verdict = "MISS" if self.missed else "ok"
+        verdict = "MISS" if self.missed else "ok"
         return (
             self.name,
-            f"{self.measured:.2f} {self.unit}",
-            f"{low:.2f}-{high:.2f}",
-            "" if self.floor is None else f"{self.floor:.2f}",
+            str(self.ours),
+            "" if self.floor is None else str(self.floor),
+            self.unit,
             "" if self.ratio is None else f"{self.ratio:.2f}",
             target,
-            verdict,
+            verdict if target else "",
         )
 
     def as_json(self) -> dict[str, object]:
@@ -163,15 +167,16 @@ def row(
 ) -> Row:
     """Sum up `figures` (seconds, or MiB where that is the unit) by `pick`, the floor's likewise."""
     scale = 1000.0 if unit == "ms" else 1.0
-    ordered = sorted(figures)
-    middle = (ordered[len(ordered) // 4] * scale, ordered[-1 - len(ordered) // 4] * scale)
-    lowest = None if floor_figures is None else pick(floor_figures) * scale
+
+    def sum_up(raw: Sequence[float]) -> Measured:
+        ordered = sorted(figure * scale for figure in raw)
+        return Measured(pick(ordered), ordered[len(ordered) // 4], ordered[-1 - len(ordered) // 4])
+
     return Row(
         name=name,
         unit=unit,
-        measured=pick(figures) * scale,
-        spread=middle,
-        floor=lowest,
+        ours=sum_up(figures),
+        floor=None if floor_figures is None else sum_up(floor_figures),
         max_ratio=max_ratio,
         max_value=max_value,
     )
@@ -189,7 +194,7 @@ def machine() -> dict[str, str | int]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    header = ("row", "measured", "middle half", "floor", "ratio", "target", "")
+    header = ("row", "measured (middle half)", "floor (middle half)", "unit", "ratio", "target", "")
     lines = [header, *(one.cells() for one in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text: list[str] = []
@@ -330,7 +335,7 @@ def w3_concurrency(bench: Bench) -> Iterator[Row]:
                 raise RuntimeError(f"a measured call failed: {results}")
             return seconds
 
-        lowest, threads, loop = take_turns(bench.rounds(10), least, timed(by_threads), lambda: runner.run(gather()))
+        lowest, threads, loop = take_turns(bench.rounds(15), least, timed(by_threads), lambda: runner.run(gather()))
     yield row(f"W3 {AT_ONCE} x {command}, run() in threads", "ms", threads, lowest, max_ratio=1.1)
     yield row(f"W3 {AT_ONCE} x {command}, acall on asyncio", "ms", loop, lowest, max_ratio=1.1)
 
