@@ -241,12 +241,39 @@ def test_no_input_reaches_the_command(started: Started) -> None:
     assert out == b"0\n"
 
 
-def test_what_a_slow_reader_missed_is_told_and_is_no_success(started: Started, tmp_path: Path) -> None:
-    size = 64 * 1024 * 1024
-    with started("run", f"head -c {size} /dev/zero; touch done") as process:
-        wait_until((tmp_path / "done").exists)  # nobody reads, and the command is not held up by that
+def test_a_slow_reader_holds_the_command_up_and_misses_nothing(started: Started, tmp_path: Path) -> None:
+    with started("run", "seq 1000000; touch done") as process:
+        time.sleep(0.5)
+        assert not (tmp_path / "done").exists(), "far more than a pipe holds is still to be read"
+        out, _ = process.communicate(timeout=50)
+    assert out == "".join(f"{n}\n" for n in range(1, 1_000_001)).encode()
+    assert process.returncode == 0
+
+
+def test_a_reader_that_never_reads_does_not_outlast_the_time_limit(started: Started) -> None:
+    with started("run", "--timeout", "0.5", "yes") as process:
+        assert process.wait(timeout=20) == 124
         out, err = process.communicate(timeout=50)
-    missing = size - len(out)
-    assert missing > 0
-    assert f"handrail: {missing} bytes of output are missing above" in err.decode()
-    assert process.returncode == 125
+    assert out.startswith(b"y\ny\n")
+    assert b"handrail: Timed out after 0.5 s; stopped.\n" in err
+    assert b" bytes of output were not read in time and are missing above\n" in err
+
+
+def test_a_reader_that_never_reads_does_not_hold_off_ctrl_c(started: Started, tmp_path: Path) -> None:
+    with started("run", "echo $$ > pid; exec yes") as process:
+        wait_until((tmp_path / "pid").exists)
+        time.sleep(0.5)  # until it is held up
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        process.communicate(timeout=50)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_swallows_its_output_and_nothing_else(tmp_path: Path, closed: str) -> None:
+    program = f"{sys.executable} -c 'from handrail.cli.main import main; main()'"
+    line = f"{program} run 'echo out; echo err >&2; exit 3' {closed}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 3
+    assert done.stdout == ("out\n" if closed == "2>&-" else "")
+    assert done.stderr.splitlines()[:2] == ([] if "2>&-" in closed else ["err", "handrail: Exit code: 3"])

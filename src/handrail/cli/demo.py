@@ -11,7 +11,7 @@ import click
 
 from handrail.agent.demo import TASK, Step, model, running_in, steps
 from handrail.agent.loop import Agent, AgentEnded, AgentResult, AssistantSaid, ToolReturned
-from handrail.cli.signals import Signalled, Signals
+from handrail.cli.signals import Signalled, raising
 from handrail.cli.stage import Stage
 from handrail.cli.words import protection, status_lines
 from handrail.gate.approvers import allow_all
@@ -29,7 +29,7 @@ def demo() -> int:
     it. Each step is checked: exits with 1 if one did not do what it should.
     """
     try:
-        with Signals().raising(), tempfile.TemporaryDirectory(prefix="handrail-demo-") as directory:
+        with raising(), tempfile.TemporaryDirectory(prefix="handrail-demo-") as directory:
             return _perform(Path(directory).resolve())
     except Signalled as signalled:
         return signalled.exit_code

@@ -1,59 +1,84 @@
-"""Passes a command's raw output on to our own streams as it comes. It is a toolbox's listener, and runs on its thread.
+"""Passes a command's raw output on to our own streams as it comes: no decoding, no colours taken away, nothing lost.
 
-Bytes go out as they came in: no decoding, no colours taken away. Where nobody reads us any more it has the command
-stopped; where somebody reads too slowly it counts what was skipped, so that a gap is never passed off as the whole.
+A listener would not do: it never holds a command up, and so may miss something. Here a slow reader slows the command
+down, as in any pipeline, but not past its time limit and not once it is to be stopped.
 """
 
 from __future__ import annotations
 
 import os
 import select
-import threading
-from collections.abc import Callable
+from math import ceil
+from time import monotonic
 
-from handrail.values.event import Chunk, Ended, Event, Skipped
+from handrail.hosts.base import Host
+from handrail.process.cancel import Cancel, Stop
+from handrail.process.supervise import OnOutput
+from handrail.values.completed import Completed, Enforced
+from handrail.values.invocation import Invocation
 
 _FDS = {"stdout": 1, "stderr": 2}
+_NEWLINE = ord("\n")
+_PIECE = 4096  # PIPE_BUF: a pipe that is ready takes this much without waiting
 
 
-class LiveOutput:
-    """`stop` is called once, on the listener's thread, when a stream can no longer be written to."""
+class PassingHost:
+    """A `Host` that runs commands on another one and writes what they print to our stdout and stderr.
 
-    def __init__(self, stop: Callable[[], None]) -> None:
-        self.skipped_bytes = 0
+    `failure` is why that could not go on (then the command was stopped), `missing_bytes` what was left out after the
+    command's time was over, `at_line_start` whether the last byte written ended a line.
+    """
+
+    def __init__(self, host: Host) -> None:
         self.failure: OSError | None = None
+        self.missing_bytes = 0
         self.at_line_start = True
-        self._stop = stop
-        self._ended = threading.Event()
+        self._host = host
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Chunk):
-            self._pass_on(_FDS[event.stream], event.data)
-        elif isinstance(event, Skipped):
-            self.skipped_bytes += event.total_bytes
-        elif isinstance(event, Ended):
-            self._ended.set()
+    @property
+    def enforced(self) -> Enforced:
+        return self._host.enforced
 
-    def wait(self) -> None:
-        """Until everything was passed on, however slowly it is read."""
-        self._ended.wait()
+    def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
+        deadline = None if invocation.timeout_s is None else monotonic() + invocation.timeout_s
 
-    def _pass_on(self, fd: int, data: bytes) -> None:
-        if self.failure is not None:
-            return
+        def pass_on(stream: str, data: memoryview) -> None:
+            if on_output is not None:
+                on_output(stream, data)
+            if self.failure is None:
+                self._write(_FDS[stream], data, deadline, cancel)
+
+        return self._host.run(invocation, cancel=cancel, on_output=pass_on)
+
+    def close(self) -> None:
+        self._host.close()
+
+    def _write(self, fd: int, data: memoryview, deadline: float | None, cancel: Cancel) -> None:
+        rest = data
         try:
-            _write_all(fd, data)
-        except OSError as failure:  # nobody reads, or the disk is full
+            while rest and _wait_until_ready(fd, deadline, cancel):
+                rest = rest[_write_some(fd, rest[:_PIECE]) :]
+        except OSError as failure:  # nobody reads any more, or the disk is full
             self.failure = failure
-            self._stop()
+            cancel.request()
         else:
-            self.at_line_start = data.endswith(b"\n")
+            self.missing_bytes += len(rest)
+            self.at_line_start = data[-1] == _NEWLINE
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:  # whoever shares the terminal made it non-blocking
-            select.select([], [fd], [])
+def _wait_until_ready(fd: int, deadline: float | None, cancel: Cancel) -> bool:
+    """Whether `fd` takes more, once it does, or the command's time is over, or it is to be stopped."""
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    left_s = None if deadline is None else max(0.0, deadline - monotonic())
+    if left_s == 0 or cancel.wanted is not Stop.NO:
+        return bool(poll.poll(0))
+    poll.register(cancel.fileno(), select.POLLIN)
+    return any(ready == fd for ready, _ in poll.poll(None if left_s is None else ceil(left_s * 1000)))
+
+
+def _write_some(fd: int, data: memoryview) -> int:
+    try:
+        return os.write(fd, data)
+    except BlockingIOError:  # whoever shares the terminal made it non-blocking, and was quicker
+        return 0

@@ -47,10 +47,20 @@ def handrail() -> None:
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what the terminal's encoding lacks is spelt out, and no failure
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run_main(sys.argv[1:]))
+
+
+def _open_standard_streams() -> None:
+    """Where one was closed (`>&-`), the next file that is opened would take its number, and get what is printed."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(fd)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def run_main(arguments: list[str]) -> int:

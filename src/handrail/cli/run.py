@@ -16,11 +16,11 @@ import click
 
 from handrail.cli import options
 from handrail.cli.exits import BROKEN_PIPE, FAILED, INTERRUPTED, TIMED_OUT
-from handrail.cli.live import LiveOutput
-from handrail.cli.signals import Signalled, Signals
+from handrail.cli.live import PassingHost
+from handrail.cli.signals import Signalled, raising
 from handrail.cli.words import protection, status_lines
-from handrail.errors import Code
 from handrail.gate.approvers import allow_all
+from handrail.hosts.local import LocalHost
 from handrail.process.environment import Policy
 from handrail.toolbox import Toolbox
 from handrail.values.tool import ToolResult
@@ -59,11 +59,10 @@ def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy:
     Ends with the command's own exit code (128 + N for a death by signal N); with 124 after a timeout, 125 where
     handrail itself failed or refused, 130 after Ctrl-C.
     """
-    signals = Signals()
-    live = LiveOutput(stop=signals.interrupt_main)
+    host = PassingHost(LocalHost())
     try:
         with (
-            signals.raising(),
+            raising(),
             Toolbox(
                 workspace,
                 approver=allow_all,
@@ -74,30 +73,28 @@ def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy:
                 merge=as_json or _same_file(1, 2),
                 timeout_s=timeout_s,
                 max_timeout_s=max(timeout_s, _MAX_TIMEOUT_S),
-                listener=None if as_json else live,
+                host=None if as_json else host,
             ) as box,
         ):
             result = box.call("shell", {"command": _command(words)})
-            if not as_json and "exit_code" in result.data:
-                live.wait()
     except KeyboardInterrupt:
-        _say(["stopped by Ctrl-C"], live)
+        _say(["stopped by Ctrl-C"], host)
         return INTERRUPTED
     except Signalled as signalled:
-        return _after_failed_output(live.failure) if live.failure is not None else signalled.exit_code
+        return signalled.exit_code
+    if host.failure is not None:
+        return _after_failed_output(host.failure)
     if as_json:
         _print_json(result)
     else:
-        _say(_ending(result, words, live), live)
-    return FAILED if live.skipped_bytes and not sys.stdout.isatty() else exit_code(result.data)
+        _say(_ending(result, words, host), host)
+    return exit_code(result.data)
 
 
 def exit_code(data: Mapping[str, Any]) -> int:
     """What the command line ends with, from the facts of a shell call."""
     code: object = data.get("code")
-    if code is None:
-        return int(data["exit_code"])
-    return {Code.TIMED_OUT: TIMED_OUT, Code.CANCELLED: INTERRUPTED}.get(Code(str(code)), FAILED)
+    return int(data["exit_code"]) if code is None else {"TIMED_OUT": TIMED_OUT}.get(str(code), FAILED)
 
 
 def _command(words: Sequence[str]) -> str:
@@ -123,19 +120,16 @@ def _same_file(one: int, other: int) -> bool:
     return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
-def _ending(result: ToolResult, words: Sequence[str], live: LiveOutput) -> Iterable[str]:
+def _ending(result: ToolResult, words: Sequence[str], host: PassingHost) -> Iterable[str]:
     yield from (line for line in status_lines(result) if len(words) == 1 or line != _BASH_IS_GONE)
     if "enforced" in result.data:
         yield protection(**result.data["enforced"])
-    if live.skipped_bytes:
-        yield (
-            f"{live.skipped_bytes} bytes of output are missing above: they came faster than they were read; "
-            "let the command write to a file instead"
-        )
+    if host.missing_bytes:
+        yield f"{host.missing_bytes} bytes of output were not read in time and are missing above"
 
 
-def _say(lines: Iterable[str], live: LiveOutput) -> None:
-    gap = "" if live.at_line_start else "\n"
+def _say(lines: Iterable[str], host: PassingHost) -> None:
+    gap = "" if host.at_line_start else "\n"
     text = gap + "".join(f"handrail: {line}\n" for line in lines)
     with suppress(OSError):  # nobody reads our stderr: then nobody misses it
         sys.stderr.write(text)
