@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import platform
 import signal
 import time
 from collections.abc import Callable, Generator
@@ -66,12 +68,25 @@ def _nothing_is_left() -> Generator[None]:  # pyright: ignore[reportUnusedFuncti
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _interrupts_count() -> None:  # pyright: ignore[reportUnusedFunction] - pytest uses it
-    """A shell starts its background jobs with SIGINT and SIGQUIT ignored, and so would be all that the tests start."""
+def _usual_signals() -> None:  # pyright: ignore[reportUnusedFunction] - pytest uses it
+    """Undo what the starter of the tests ignores, which all that they start would ignore too.
+
+    A shell starts its background jobs with SIGINT and SIGQUIT ignored. GNU make starts its recipes by posix_spawn, and
+    glibc then leaves the two signals that it keeps for itself ignored; only the bare system call can touch those.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    rt_sigaction = {"x86_64": 13, "aarch64": 134}.get(platform.machine())
+    if CAN_LOOK and rt_sigaction is not None:
+        ignored = next(
+            line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("SigIgn:")
+        )
+        default = ctypes.create_string_buffer(64)  # a struct of zeros: SIG_DFL, no flags, no mask
+        for number in (32, 33):
+            if int(ignored.split()[1], 16) >> (number - 1) & 1:
+                ctypes.CDLL(None).syscall(rt_sigaction, number, default, None, 8)
 
 
 @pytest.fixture(autouse=True, scope="session")
