@@ -10,7 +10,8 @@ from functools import lru_cache
 
 _JOINER = "\u200d"
 _VIRAMA_CLASS = 9
-_HALFWIDTH_VOICED_MARKS = "\uff9e\uff9f"
+_MARKS_IN_OTHER_CATEGORIES = "\u0e33\u0eb3\uff9e\uff9f"  # Thai and Lao am, halfwidth voiced marks
+_PREPENDED = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 
 
 @lru_cache(maxsize=8192)
@@ -44,7 +45,7 @@ def _joined(text: str, at: int) -> bool:
         return False
     if before == "\n" or after == "\n":
         return False
-    if _extends(after) or before == _JOINER:
+    if _extends(after) or before == _JOINER or before in _PREPENDED:
         return True
     if _is_regional(before) and _is_regional(after):
         return _run_of_regionals(text, at) % 2 == 1
@@ -59,7 +60,7 @@ def _extends(character: str) -> bool:
         or character in ("\u200c", _JOINER)
         or "\U0001f3fb" <= character <= "\U0001f3ff"
         or "\U000e0020" <= character <= "\U000e007f"
-        or character in _HALFWIDTH_VOICED_MARKS
+        or character in _MARKS_IN_OTHER_CATEGORIES
     )
 
 

@@ -83,6 +83,9 @@ class Cleaner:
         """Print lines, all of them finished; `body` is without the last line end."""
         if "\r" in body:
             body = f"{body}\n".replace("\r\n", "\n")[:-1]
+        if "\x1b" in body and not self._inside:
+            plain = INERT.sub("", body)
+            body = body if CONTROL.search(plain) else plain
         start = 0
         while start <= len(body):
             if self._quick():

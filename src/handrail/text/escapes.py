@@ -1,7 +1,7 @@
 """The grammar of control sequences (ECMA-48, xterm's strings) as regular expressions. It gives them no meaning.
 
-All of them read text without newlines, and read it in linear time: parts are possessive and disjoint, and what has
-no end in the grammar has a limit in length, past which it is text.
+They are for text without newlines unless they say otherwise, and read it in linear time: parts are possessive and
+disjoint, and what has no end in the grammar has a limit in length, past which it is text.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ TOKEN = re.compile(
 
 INERT = re.compile(
     rf"{_CSI}(?:[0-;]{{0,256}}+[hlm]|[<-?][0-?]{{0,255}}+[@-~])"
-    r"|\x1b\][^\x07\x18\x1a\x1b\x9c]*+(?:\x07|\x9c|\x1b\\)"
+    r"|\x1b\][^\x07\n\x18\x1a\x1b\x9c]*+(?:\x07|\x9c|\x1b\\)"
     r"|\x1b[ -/]{1,8}+[0-~]"
     r"|\x1b[=>]"
 )
-"""Complete sequences that move and erase nothing: colours, modes, titles, links, character sets."""
+"""Complete sequences that move and erase nothing: colours, modes, titles, links, character sets. Also for many lines.
+
+Where a text holds no other controls, removing these is all that cleaning it takes: each begins with a control, so none
+of them can be content of something longer. Where it holds others, only TOKEN tells."""
 
 _LONGEST_OPEN = 4096 + 2
 _OPEN = re.compile(
