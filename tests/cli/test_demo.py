@@ -49,6 +49,7 @@ def test_it_fits_the_window(handrail: Handrail, width: int) -> None:
     done = handrail("demo", COLUMNS=str(width))
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= width
+    assert not [line for line in done.stdout.splitlines() if line.endswith(" ")]
 
 
 @pytest.mark.parametrize(

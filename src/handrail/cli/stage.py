@@ -8,9 +8,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rich.console import Console
+from rich.containers import Lines
 from rich.text import Text
 
-from handrail.values.event import Ended, Event, Lines
+from handrail.values.event import Ended, Event
+from handrail.values.event import Lines as Finished
 
 _LABEL_WIDTH = 7
 _LIVE_LINES = 8
@@ -31,9 +33,7 @@ class Stage:
 
     def say(self, label: str, text: str, style: str = "", label_style: str = "dim") -> None:
         """Print `text` beside `label`, wrapped to the window and indented."""
-        room = max(self._console.width - _LABEL_WIDTH - 1, 10)
-        for line in Text(text, style, overflow="fold").wrap(self._console, room, tab_size=8):
-            line.rstrip()
+        for line in self._wrapped(text, style, max(self._console.width - _LABEL_WIDTH - 1, 10)):
             head = Text(f"{label:>{_LABEL_WIDTH}} ", label_style)
             self._console.print(head + line if line else Text(head.plain.rstrip(), label_style), soft_wrap=True)
             label = ""
@@ -42,7 +42,14 @@ class Stage:
         self._console.print()
 
     def heading(self, text: str) -> None:
-        self._console.print(Text(text, "bold"), soft_wrap=False)
+        for line in self._wrapped(text, "bold", self._console.width):
+            self._console.print(line, soft_wrap=True)
+
+    def _wrapped(self, text: str, style: str, width: int) -> Lines:
+        lines = Text(text, style, overflow="fold").wrap(self._console, width, tab_size=8)
+        for line in lines:
+            line.rstrip()
+        return lines
 
     def heard(self, event: Event) -> None:
         """Show what a command prints while it prints it: the first lines, then how many more there were."""
@@ -50,7 +57,7 @@ class Stage:
             self._show(event)
 
     def _show(self, event: Event) -> None:
-        if isinstance(event, Lines):
+        if isinstance(event, Finished):
             for line in event.lines[: max(_LIVE_LINES - self._lines, 0)]:
                 self.say("|", line)
             self._lines += len(event.lines)
