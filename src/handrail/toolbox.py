@@ -199,8 +199,10 @@ class Toolbox:
             return refusal(Code.UNKNOWN_TOOL, f"there is no tool {name!r}; there are {', '.join(self._tools)}.")
         if not _is_object(arguments):
             return refusal(Code.BAD_ARGUMENTS, "the arguments must be a JSON object.")
+        if os.getpid() != self._pid:  # before the lock: another thread may have held it at the moment of the fork
+            return refusal(Code.CLOSED, "the session belongs to the process that this one was forked from.")
         with self._idle:
-            if self._closed or os.getpid() != self._pid:
+            if self._closed:
                 return refusal(Code.CLOSED, "the session is closed; nothing can be run in it any more.")
             self._running.add(cancel)
         try:
