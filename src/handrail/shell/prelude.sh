@@ -10,8 +10,9 @@
 # All names begin with __handrail, so that no command uses them by accident.
 #
 # By the time a function here is called, the command may have set any option, and functions and aliases with any name.
-# So builtins are called through `builtin` (where text is parsed late, `\builtin`), no word depends on IFS, on globbing
-# or on a variable being set, and nothing fails that is not asked.
+# So builtins are called through `builtin`, no word depends on IFS, on globbing or on a variable being set, and nothing
+# fails that is not asked. Bash looks for aliases where it parses, which it does late in `$(...)`, `eval` and traps: there
+# the first word is quoted, which makes it no alias.
 
 __handrail_last=$_ __handrail_null=null __handrail_debug='' __handrail_children=''
 builtin unset -v BASH_ENV
@@ -248,7 +249,7 @@ __handrail_ask() {
     builtin return
   fi
   builtin local __handrail_failed=0 __handrail_listing __handrail_ours __handrail_theirs=''
-  __handrail_listing=$'\n'$(__handrail_pass "$@") || __handrail_failed=$?
+  __handrail_listing=$'\n'$(\__handrail_pass "$@") || __handrail_failed=$?
   if [[ -v __handrail_exit ]]; then
     __handrail_quote "$__handrail_exit"
     __handrail_theirs=$'\n'"trap -- $__handrail_quoted EXIT"
@@ -272,7 +273,7 @@ __handrail_pass() {
   builtin local __handrail_failure=0 __handrail_words
   builtin trap "$@" 2>/dev/null || __handrail_failure=$?
   if ((__handrail_failure)); then
-    __handrail_words=$(builtin trap "$@" 2>&1 >/dev/null) __handrail_here="${BASH_SOURCE[0]}: line $LINENO: "
+    __handrail_words=$(\builtin trap "$@" 2>&1 >/dev/null) __handrail_here="${BASH_SOURCE[0]}: line $LINENO: "
     builtin printf '%s\n' "${__handrail_words//"$__handrail_here"/"$__handrail_where"}" >&2
   fi
   builtin return "$__handrail_failure"
@@ -280,23 +281,32 @@ __handrail_pass() {
 
 # ---------------------------------------------------------------- a login shell
 
-# What the profile exported is held to the rule for every command's environment (process/environment.py): no secrets,
-# nothing that steers a host's own runtime, loader or shell, no functions. PATH and the homes of languages stay.
-__handrail_scrub() {
-  builtin local - IFS=$'\n' __handrail_name
-  builtin set +aeux -f
-  for __handrail_name in $(builtin compgen -e); do
+# After the profile: undoes what a command must not start with. What the profile exported is held to the rule for every
+# command's environment (process/environment.py): no secrets, nothing that steers a host's own runtime, loader or shell,
+# no functions. PATH and the homes of languages stay.
+__handrail_settle() {
+  builtin local - __handrail_name __handrail_names
+  builtin set +aekuvx
+  __handrail_names=$(\builtin compgen -e)$'\n'
+  while [[ $__handrail_names ]]; do # no word splitting, since IFS may be readonly, and no file that might not be made
+    __handrail_name=${__handrail_names%%$'\n'*} __handrail_names=${__handrail_names#*$'\n'}
     if [[ " $__handrail_keep " != *" $__handrail_name "* ]] && __handrail_is_withheld "$__handrail_name"; then
       builtin unset -v "$__handrail_name" || builtin export -n "$__handrail_name" # a readonly one cannot be unset
     fi
   done
-  for __handrail_name in $(builtin declare -Fx); do
-    __handrail_name=${__handrail_name##* }
+  __handrail_names=$(\builtin declare -Fx)$'\n'
+  while [[ $__handrail_names == *[!$'\n']* ]]; do
+    __handrail_name=${__handrail_names%%$'\n'*} __handrail_names=${__handrail_names#*$'\n'}
+    __handrail_name=${__handrail_name##* } # "declare -fx NAME"
     if [[ " $__handrail_keep " != *" BASH_FUNC_$__handrail_name%% "* ]]; then
       builtin export -nf "$__handrail_name"
     fi
   done
   builtin eval "\\builtin export $__handrail_login"
+  builtin cd -- "$__handrail_start"
+  builtin unset -v OLDPWD
+  builtin unset -f __handrail_settle __handrail_is_withheld
+  builtin return 0
 }
 
 # tests/shell/test_login.py holds this to `looks_secret` and `meant_for_host`.
@@ -320,27 +330,29 @@ if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
   builtin unset -f trap
 fi
 __handrail_weave
-
-# bash was started with --noprofile, and the files that it would have read are read here: so no BASH_ENV is exported to
-# what they start, one that they export cannot take the place of this file, and what they export can be scrubbed.
-if [[ ${__handrail_login-} ]]; then
-  __handrail_start=$PWD
-  if [[ -r /etc/profile ]]; then
-    builtin source /etc/profile
-  fi
-  for __handrail_profile in ~/.bash_profile ~/.bash_login ~/.profile; do
-    if [[ -f $__handrail_profile && -r $__handrail_profile ]]; then
-      builtin source "$__handrail_profile"
-      break
-    fi
-  done
-  { __handrail_scrub && builtin cd -- "$__handrail_start" && builtin unset -v OLDPWD; } 2>/dev/null || builtin :
-fi
-builtin unset -f __handrail_scrub __handrail_is_withheld
 if [[ ${__handrail_text-} ]]; then
   IFS= builtin read -r -d '' __handrail_text <"$__handrail_text"
 fi
 if [[ ${__handrail_env-} ]]; then
   builtin eval "\\builtin export $__handrail_env"
 fi
-builtin : "$__handrail_last"
+
+# bash was started with --noprofile, and the files that it would have read are read here: so no BASH_ENV is exported to
+# what they start, one that they export cannot take the place of this file, and what they export can be undone. All of
+# it is one command, read before the profile can change how bash reads, and what follows the profile is not traced.
+if [[ ${__handrail_login-} ]]; then
+  __handrail_start=$PWD
+  for __handrail_profile in ~/.bash_profile ~/.bash_login ~/.profile /dev/null; do
+    if [[ -f $__handrail_profile && -r $__handrail_profile ]]; then
+      break
+    fi
+  done
+  if [[ -r /etc/profile ]]; then
+    builtin source /etc/profile || builtin :
+  fi
+  builtin source "$__handrail_profile" || builtin :
+  { __handrail_settle; builtin : "$__handrail_last"; } 2>/dev/null
+else
+  builtin unset -f __handrail_settle __handrail_is_withheld
+  builtin : "$__handrail_last"
+fi
