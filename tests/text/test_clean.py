@@ -5,11 +5,14 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text.clean import Cleaner, Line
 from handrail.text.decode import Decoder
+
+# No deadline, since a busy machine proves nothing; no database, since the working directory need not be writable.
+UNHURRIED = settings(deadline=None, database=None)
 
 FRAGMENTS = [
     "a", "bc", "line of words", "1", "0", ";", " ", "\t", "m", "H", "\\", "[", "]", "?", ":", "\u3042",
@@ -145,6 +148,7 @@ def test_clearing_the_screen_begins_a_page(printed: str, shown: str) -> None:
     assert clean(printed) == shown
 
 
+@UNHURRIED
 @given(streams, st.lists(st.integers(0, 400), max_size=8), st.sampled_from([0, 1, 3, 200]))
 def test_chunks_do_not_change_the_lines(text: str, cuts: list[int], scrollback: int) -> None:
     whole = lines(text, scrollback=scrollback)
@@ -154,6 +158,7 @@ def test_chunks_do_not_change_the_lines(text: str, cuts: list[int], scrollback: 
     assert pieces + cleaner.finish() == whole
 
 
+@UNHURRIED
 @given(streams, st.sampled_from([0, 3, 200]), st.sampled_from([None, 2, 5, 40]))
 def test_bytes_one_at_a_time_give_the_same_lines(text: str, scrollback: int, max_line: int | None) -> None:
     data = text.encode("utf-8", "surrogatepass")
@@ -164,24 +169,28 @@ def test_bytes_one_at_a_time_give_the_same_lines(text: str, scrollback: int, max
     assert pieces + cleaner.feed(bytewise.finish()) + cleaner.finish() == whole
 
 
+@UNHURRIED
 @given(streams)
 def test_no_control_but_tab_comes_out(text: str) -> None:
     for line in lines(text):
         assert all(unicodedata.category(c) != "Cc" or c == "\t" for c in line.text)
 
 
+@UNHURRIED
 @given(plain_lines, st.sampled_from([0, 3, 200]))
 def test_text_without_controls_comes_out_as_it_is(printed: list[str], scrollback: int) -> None:
     text = "".join(f"{line}\n" for line in printed)
     assert lines(text, scrollback=scrollback) == [Line(line, number) for number, line in enumerate(printed, 1)]
 
 
+@UNHURRIED
 @given(plain_lines)
 def test_printing_cell_by_cell_equals_the_quick_way(printed: list[str]) -> None:
     slow = "".join(f"\x1b[D{line}\n" for line in printed)
     assert lines(slow) == [Line(line, number) for number, line in enumerate(printed, 1)]
 
 
+@UNHURRIED
 @given(streams)
 def test_numbers_never_fall_and_never_pass_the_raw_lines(text: str) -> None:
     numbers = [line.number for line in lines(text)]

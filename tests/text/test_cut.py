@@ -3,11 +3,14 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text.clean import Cleaner
 from handrail.text.cut import Shown, TextLimits, marker, present
+
+# No deadline, since a busy machine proves nothing; no database, since the working directory need not be writable.
+UNHURRIED = settings(deadline=None, database=None)
 
 NUMBERED = b"".join(b"%d\n" % i for i in range(1, 5002))
 DEFAULT = TextLimits()
@@ -128,6 +131,7 @@ def test_dropped_lines_are_counted_with_those_that_are_cut() -> None:
     assert (shown.omitted_lines, shown.unit, shown.start_line, shown.exact) == (4995, "lines", 4, False)
 
 
+@UNHURRIED
 @given(st.integers(30, 200), st.integers(30, 200))
 def test_wherever_bytes_are_dropped_whole_lines_are_shown_and_counted(head: int, tail: int) -> None:
     output = b"".join(b"line %04d\n" % i for i in range(1, 1001))
@@ -200,6 +204,7 @@ def test_a_redrawn_line_is_one_line_however_often_it_was_drawn() -> None:
     assert joined(whole(output)) == "frame 19999\ndone"
 
 
+@UNHURRIED
 @given(lines_of_text, limits)
 def test_what_is_shown_keeps_to_the_limits(lines: list[str], text_limits: TextLimits) -> None:
     shown = whole("\n".join(lines).encode(), text_limits)
@@ -220,6 +225,7 @@ def test_what_is_shown_keeps_to_the_limits(lines: list[str], text_limits: TextLi
     assert shown.exact
 
 
+@UNHURRIED
 @given(st.binary(max_size=300), st.integers(0, 300), st.integers(0, 300), limits)
 def test_no_bytes_break_the_limits_or_raise(output: bytes, head: int, tail: int, text_limits: TextLimits) -> None:
     head = min(head, len(output))

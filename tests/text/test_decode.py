@@ -1,9 +1,12 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text.decode import Decoder, skip_partial, trim_partial
+
+# No deadline, since a busy machine proves nothing; no database, since the working directory need not be writable.
+UNHURRIED = settings(deadline=None, database=None)
 
 text = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
 mostly_utf8 = st.lists(st.one_of(text.map(str.encode), st.binary(max_size=4)), max_size=12).map(b"".join)
@@ -43,6 +46,7 @@ def test_a_character_that_never_ends_is_invalid() -> None:
     assert decoder.invalid
 
 
+@UNHURRIED
 @given(mostly_utf8)
 def test_feeding_byte_by_byte_equals_decoding_at_once(data: bytes) -> None:
     out, invalid = decode_bytewise(data)
@@ -55,6 +59,7 @@ def test_feeding_byte_by_byte_equals_decoding_at_once(data: bytes) -> None:
         assert not invalid
 
 
+@UNHURRIED
 @given(text, st.data())
 def test_cuts_inside_characters_leave_neither_end_invalid(whole: str, data: st.DataObject) -> None:
     raw = whole.encode()
