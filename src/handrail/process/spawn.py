@@ -16,7 +16,7 @@ from handrail.process.child import NotStarted
 from handrail.values.invocation import Invocation
 
 # Files that a command makes are readable by others and writable by their owner, whatever umask the host runs with.
-_UMASK = 0o022
+UMASK = 0o022
 # What a host may have set to "ignore". SIGPIPE and SIGXFSZ are left out, since `Popen` puts those back itself
 # (restore_signals), and the real-time signals, since nobody ignores them and asking costs as much as for all others.
 _IGNORABLE = tuple(
@@ -82,12 +82,12 @@ def spawn(invocation: Invocation, pipes: Pipes) -> subprocess.Popen[bytes]:
             stdout=pipes.stdout,
             stderr=pipes.stderr,
             start_new_session=True,
-            umask=_UMASK,
+            umask=UMASK,
         )
     except OSError as failure:
-        raise _not_started(failure, invocation) from failure
+        raise not_started(failure.errno or 0, invocation) from failure
     except ValueError as failure:  # a NUL in a word, in a name or a value of the environment
-        raise NotStarted("The command or its environment holds a NUL character.", 125) from failure
+        raise not_started(0, invocation) from failure
 
 
 def _starts_unclean() -> bool:
@@ -97,17 +97,20 @@ def _starts_unclean() -> bool:
     return any(signal.getsignal(number) is signal.SIG_IGN for number in _IGNORABLE)
 
 
-def _not_started(failure: OSError, invocation: Invocation) -> NotStarted:
+def not_started(number: int, invocation: Invocation) -> NotStarted:
+    """Words for the error `number` (errno; 0 for a NUL in the command) of an attempt to start `invocation`."""
     program = os.path.basename(invocation.argv[0])
+    if number == 0:
+        return NotStarted("The command or its environment holds a NUL character.", 125)
     if not os.path.isdir(invocation.cwd):
         return NotStarted("The working directory does not exist.", 125)
-    if failure.errno in (errno.ENOENT, errno.ENOTDIR):
+    if number in (errno.ENOENT, errno.ENOTDIR):
         return NotStarted(f"{program}: not found", 127)
-    if failure.errno in (errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.EISDIR):
+    if number in (errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.EISDIR):
         return NotStarted(f"{program}: cannot be executed", 126)
-    if failure.errno == errno.E2BIG:
+    if number == errno.E2BIG:
         return NotStarted("The command and its environment are together longer than the system allows.", 126)
-    if failure.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+    if number in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
         return no_room()
     return NotStarted(f"{program}: the system refused to start it", 125)
 

@@ -1,0 +1,169 @@
+"""A command in a slot, as the poll loop sees it: started, signalled and swept by a keeper, its output read here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from handrail.process.cancel import Cancel
+from handrail.process.capture import Capture
+from handrail.process.child import NotStarted
+from handrail.process.interrupts import deferred
+from handrail.process.slots import Slot, Slots
+from handrail.process.spawn import UMASK, Pipes, no_room, not_started
+from handrail.process.supervise import OnOutput, supervise
+from handrail.process.warden_process import Mode, NoWarden
+from handrail.values.completed import Completed, Enforced, LeftBehind
+from handrail.values.invocation import Invocation
+
+ENFORCED: Mapping[Mode, Enforced] = {
+    "namespace": Enforced(tier="T2", processes="PID namespace", files="none", network="none"),
+    "reaper": Enforced(tier="T1", processes="child subreaper", files="none", network="none"),
+}
+
+# For naming what a command left, which a keeper does at once; without an answer it is ended unnamed.
+_NAMES_S = 2.0
+
+
+def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
+    """Run `invocation` in one of `slots`, on this thread, to its end. Raises NoWarden where there can be no slot."""
+    started = monotonic()
+    enforced = ENFORCED[slots.mode]
+    with deferred(cancel.request):
+        try:
+            cancel.fileno()
+            child = SlotChild(slots, invocation, enforced)
+            completed = supervise(child, invocation, started, cancel, on_output)
+        except OSError:
+            refusal: NotStarted | None = no_room()
+        except NotStarted as failure:
+            refusal = failure
+        else:
+            refusal = child.refusal
+            if refusal is None:
+                return completed
+    return Completed(
+        exit_code=refusal.exit_code,
+        not_started=refusal.sentence,
+        duration_s=monotonic() - started,
+        enforced=enforced,
+    )
+
+
+class SlotChild:
+    """A `Child` (see child.py) in a slot of its own, which it gives back when it is closed."""
+
+    def __init__(self, slots: Slots, invocation: Invocation, enforced: Enforced) -> None:
+        self.enforced = enforced
+        self.refusal: NotStarted | None = None
+        self.captures: Mapping[str, Capture] = {}
+        self._slots = slots
+        self._invocation = invocation
+        self._ended: dict[str, Any] | None = None
+        self._killed = False
+        self._until_over = -1
+        with Pipes(merge=invocation.merge) as pipes:
+            self._slot = _started(slots, invocation, pipes)
+            self.captures = {
+                name: Capture(fd, invocation.output, invocation.spill_dir) for name, fd in pipes.hand_over().items()
+            }
+        self.exit_fd = self._slot.conversation.fileno()
+        slots.refill()
+
+    def terminate(self) -> tuple[int, ...]:
+        self._until_over, writing = os.pipe()
+        try:
+            self._slot.ask({"do": "terminate"}, [writing])
+        except OSError:  # the keeper has gone, and `exit_fd` tells it
+            return ()
+        finally:
+            os.close(writing)
+        return (self._until_over,)
+
+    def sweep(self) -> tuple[LeftBehind, ...]:
+        self._hear(0)
+        if self._ended is None:
+            self._killed = True
+            self._slot.kill()
+            return ()
+        if self._ended.get("clean") or "failed" in self._ended:
+            return ()
+        return self._name_and_end()
+
+    def status(self) -> int | None:
+        self._hear(0)
+        if self._ended is not None and "failed" in self._ended:
+            self.refusal = not_started(_number(self._ended["failed"]), self._invocation)
+            return None
+        statuses = self._ended.get("ended") if self._ended is not None else None
+        if isinstance(statuses, list) and statuses:
+            return _number(statuses[-1])
+        return -signal.SIGKILL if self._killed else None
+
+    def close(self) -> None:
+        for capture in self.captures.values():
+            capture.close()
+        if self._until_over >= 0:
+            os.close(self._until_over)
+        clean = not self._killed and self._ended is not None and bool(self._ended.get("clean"))
+        self._slots.release(self._slot, clean=clean)
+
+    def _name_and_end(self) -> tuple[LeftBehind, ...]:
+        """What the main process left may have ended by now, as helpers do; then the slot is as good as new."""
+        assert self._ended is not None
+        said: dict[str, Any] | None = None
+        with contextlib.suppress(OSError):
+            self._slot.ask({"do": "sweep"})
+            said = self._slot.answer(_NAMES_S)
+        left = said.get("left") if said is not None else None
+        if left == []:
+            self._ended["clean"] = True
+            return ()
+        self._slot.kill()
+        self._killed = True
+        return _named(left)
+
+    def _hear(self, timeout_s: float) -> None:
+        if self._ended is None and not self._killed:
+            self._ended = self._slot.answer(timeout_s)
+
+
+def _started(slots: Slots, invocation: Invocation, pipes: Pipes) -> Slot:
+    request = {
+        "do": "run",
+        "argvs": [invocation.argv],
+        "cwd": invocation.cwd,
+        "env": dict(invocation.env),
+        "umask": UMASK,
+    }
+    slot = slots.acquire()
+    try:
+        slot.ask(request, [pipes.stdout, pipes.stderr])
+    except OSError:
+        # It ended between the look at it and now. A second one in a row is no coincidence.
+        slots.release(slot, clean=False)
+        slot = slots.acquire()
+        try:
+            slot.ask(request, [pipes.stdout, pipes.stderr])
+        except OSError as failure:
+            slots.release(slot, clean=False)
+            raise NoWarden("keepers end before they can be used") from failure
+    return slot
+
+
+def _number(value: object) -> int:
+    """A keeper's word is not to be trusted to be what it should."""
+    return value if isinstance(value, int) else 0
+
+
+def _named(left: object) -> tuple[LeftBehind, ...]:
+    rows = left if isinstance(left, list) else []
+    return tuple(
+        LeftBehind(_number(row[0]), "".join(c if c.isprintable() else "?" for c in str(row[1]))[:80])
+        for row in rows[:100]
+        if isinstance(row, list) and len(row) == 2
+    )

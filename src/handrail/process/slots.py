@@ -1,0 +1,174 @@
+"""Slots: reusable places for one running command each, kept by a keeper process that owns all the command starts.
+
+A slot whose call left nothing behind is used again; any other is ended with all that is in it. One spare is made ahead,
+while a command runs, so that the next call does not wait for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+from handrail.process.warden_process import Mode, NoWarden, WardenProcess, identity, send, wait_readable, warden
+
+# A keeper is a fork of a small process: 3 ms when measured. One that takes so long is lost.
+_READY_S = 10.0
+# Ending a namespace took 2 to 9 ms when measured, a tree without one 7 ms; a dead network disk can hold a process.
+_KILL_S = 5.0
+# More idle slots than this are left over from a burst; each holds a process of some 5 MB.
+_IDLE = 4
+_MESSAGE_BYTES = 128 * 1024
+
+
+class Slot:
+    """The conversation with one keeper. Used by one call at a time."""
+
+    def __init__(self, owner: WardenProcess) -> None:
+        self._owner = owner
+        self._pid = os.getpid()
+        self._pidfd = -1
+        self.conversation, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._identity = identity(self.conversation.fileno())
+        try:
+            with theirs:
+                owner.keep(theirs)
+        except OSError:
+            self.conversation.close()
+            raise
+
+    def is_usable(self) -> bool:
+        """Whether a call can begin. A closed or foreign descriptor, or a word nobody asked for, says no."""
+        if os.getpid() != self._pid or identity(self.conversation.fileno()) != self._identity:
+            return False
+        return self._pidfd >= 0 and not wait_readable(self.conversation.fileno(), 0)
+
+    def wait_until_ready(self) -> None:
+        """For a new slot: until its keeper speaks. Raises NoWarden."""
+        if self._pidfd >= 0:
+            return
+        if wait_readable(self.conversation.fileno(), _READY_S):
+            data, fds, _, _ = socket.recv_fds(self.conversation, _MESSAGE_BYTES, 1)
+            if data and fds:
+                os.set_inheritable(fds[0], False)
+                self._pidfd = fds[0]
+                return
+        raise NoWarden("no keeper could be started")
+
+    def ask(self, request: Mapping[str, object], fds: Sequence[int] = ()) -> None:
+        """Raises OSError where the keeper has gone."""
+        send(self.conversation, request, list(fds))
+
+    def answer(self, timeout_s: float) -> dict[str, Any] | None:
+        """The keeper's next word; None if there is none in time, or none ever: then the slot is of no use any more."""
+        if not wait_readable(self.conversation.fileno(), timeout_s):
+            return None
+        try:
+            data = self.conversation.recv(_MESSAGE_BYTES)
+            said = json.loads(data) if data else None
+        except (OSError, ValueError):
+            return None
+        return said if isinstance(said, dict) else None
+
+    def kill(self) -> None:
+        """End the slot with all that is in it, at once, and wait for that."""
+        latest = monotonic() + _KILL_S
+        if self._owner.mode == "reaper":
+            # Its keeper finds and ends what it holds. Where it does not answer, the warden inherits that, and ends it.
+            with contextlib.suppress(OSError):
+                self.ask({"do": "sweep"})
+                while (said := self.answer(min(1.0, latest - monotonic()))) is not None and "left" not in said:
+                    pass
+        with contextlib.suppress(ProcessLookupError, PermissionError, OSError):
+            if self._pidfd >= 0:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                wait_readable(self._pidfd, latest - monotonic())
+            if self._owner.mode == "reaper":
+                self._owner.settle(latest - monotonic())
+
+    def close(self) -> None:
+        """Give the descriptors up, those that are still ours. The keeper ends what it has when it notices."""
+        if identity(self.conversation.fileno()) == self._identity:
+            self.conversation.close()
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+        else:
+            self.conversation.detach()
+        self._pidfd = -1
+
+
+class Slots:
+    """A session's slots. Safe to use from several threads; in a forked child of the host it is of no use."""
+
+    def __init__(self, mode: Mode) -> None:
+        self._wanted = mode
+        self._lock = threading.Lock()
+        self._idle: list[Slot] = []
+        self._busy: set[Slot] = set()
+        self._closed = False
+        self._pid = os.getpid()
+
+    @property
+    def mode(self) -> Mode:
+        """What the keepers here can do. Starts the warden if need be; raises NoWarden."""
+        return warden(self._wanted).mode
+
+    def acquire(self) -> Slot:
+        """An idle slot, or a new one. Raises NoWarden."""
+        if os.getpid() != self._pid:
+            raise NoWarden("the session belongs to the process that this one was forked from")
+        while True:
+            with self._lock:
+                slot = self._idle.pop() if self._idle else None
+            fresh = slot is None
+            try:
+                slot = slot or Slot(warden(self._wanted))
+                slot.wait_until_ready()
+            except (NoWarden, OSError) as failure:
+                if slot is not None:
+                    slot.close()
+                if fresh:
+                    raise failure if isinstance(failure, NoWarden) else NoWarden("no keeper could be asked for") from failure
+                continue
+            if slot.is_usable():
+                with self._lock:
+                    self._busy.add(slot)
+                return slot
+            slot.close()
+
+    def refill(self) -> None:
+        """Ask for a spare if there is none. It gets ready while the caller's command runs."""
+        with self._lock:
+            if self._idle or self._closed:
+                return
+        with contextlib.suppress(NoWarden, OSError):  # the next call asks again, and is told
+            spare = Slot(warden(self._wanted))
+            with self._lock:
+                self._idle.insert(0, spare)
+
+    def release(self, slot: Slot, *, clean: bool) -> None:
+        """Take a slot back after its call. Only a clean one is used again."""
+        with self._lock:
+            self._busy.discard(slot)
+            keep = clean and not self._closed and len(self._idle) < _IDLE
+            if keep:
+                self._idle.append(slot)
+        if not keep:
+            slot.kill()
+            slot.close()
+
+    def close(self) -> None:
+        """End all slots. Those with a call are their call's to give back, which finds this closed."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for slot in idle:
+            slot.close()

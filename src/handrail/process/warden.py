@@ -1,0 +1,231 @@
+"""A program, one for each host process: makes keepers, and sees that none of them, nor what they hold, outlives the host.
+
+Usage: python -I -S warden.py CONTROL_FD HOST_PIDFD MODE, with MODE "namespace" or "reaper". Standard library only, single-
+threaded, started with an empty environment. On the control socket the host sends one end of a socket for each keeper
+that it wants; the warden answers once, when it is ready. It holds no state about calls: those are the keepers'.
+
+In mode "namespace" each keeper is pid 1 of a PID namespace, and the kernel ends all in it when it ends. An ordinary
+user needs a user namespace for that, and the real warden is then pid 1 of a PID namespace itself.
+"""
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import select
+import signal
+import socket
+import sys
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000  # linux/sched.h
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 2, 4, 8, 0x4000, 0x80000  # linux/mount.h
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux/prctl.h
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def load_keeper():
+    """keeper.py lies beside this file; with -I nothing is found by its folder."""
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
+    spec = importlib.util.spec_from_file_location("keeper", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+keeper = load_keeper()
+
+
+class Warden:
+    """Waits for three things: a request, the end of the host, the end of a child."""
+
+    def __init__(self, control: socket.socket, host_pidfd: int, *, in_namespaces: bool) -> None:
+        self._control = control
+        self._host_pidfd = host_pidfd
+        self._in_namespaces = in_namespaces
+        self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY) if in_namespaces else -1
+        self._wake = keeper.wake_on_child()
+        self._keepers: set = set()
+        # Its writing end is the warden's alone: a keeper that finds its own end closed has lost the warden.
+        self._life_read, self._life_write = os.pipe()
+
+    def serve(self) -> None:
+        """Until the host is gone; then end everything, and wait until it is gone too."""
+        poll = select.poll()
+        for fd in (self._control.fileno(), self._host_pidfd, self._wake):
+            poll.register(fd, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self._wake:
+                    keeper.drain(self._wake)
+                    self._reap()
+                elif fd == self._host_pidfd or not self._answer():
+                    self._end_all()
+                    return
+
+    def _answer(self) -> bool:
+        """Do what the host asks; False when it has closed the socket."""
+        request, fds = keeper.receive(self._control)
+        if request is None:
+            return False
+        for fd in fds:
+            if request.get("do") == "keep":
+                self._make_keeper(fd)
+            elif request.get("do") == "settle":
+                self._reap()  # what a killed keeper held is ours by now; when it is ended, the closing below tells
+            os.close(fd)
+        return True
+
+    def _make_keeper(self, conversation_fd: int) -> None:
+        """On failure the host sees the socket closed before any word from a keeper."""
+        if self._in_namespaces and libc.unshare(CLONE_NEWPID) != 0:
+            return
+        try:
+            pid = os.fork()
+        except OSError:  # no room for a process
+            pid = -1
+        if pid == 0:
+            with exit_at_end():
+                self._become_keeper(conversation_fd)
+        if pid > 0:
+            self._keepers.add(pid)
+        if self._in_namespaces:
+            # Without this the next fork would land in that namespace, and fail for ever once its init has ended.
+            libc.setns(self._own_namespace, CLONE_NEWPID)
+
+    def _become_keeper(self, conversation_fd: int) -> None:
+        conversation = socket.socket(fileno=os.dup(conversation_fd))
+        for fd in (conversation_fd, self._life_write, self._host_pidfd, self._wake, self._own_namespace):
+            if fd >= 0:
+                os.close(fd)
+        self._control.close()
+        if self._in_namespaces:
+            # "When the parent's thread ends": the warden has one thread only, so this is its own end.
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            see_own_processes()
+        else:
+            libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+        keeper.Keeper(conversation, self._life_read, is_init=self._in_namespaces).serve()
+
+    def _reap(self) -> None:
+        """Collect ended keepers. What a killed subreaper held has fallen to us, the next subreaper: end it."""
+        with contextlib.suppress(ChildProcessError):
+            while ended := os.waitpid(-1, os.WNOHANG)[0]:
+                self._keepers.discard(ended)
+        if not self._in_namespaces and set(keeper.children(os.getpid())) - self._keepers:
+            keeper.kill_tree(self._wake, frozenset(self._keepers))
+
+    def _end_all(self) -> None:
+        if not self._in_namespaces:
+            keeper.kill_tree(self._wake)
+            return
+        for pid in self._keepers:
+            keeper.signal_pid(pid, signal.SIGKILL)
+        for pid in self._keepers:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)  # an init has ended only when all in its namespace has
+
+
+def see_own_processes() -> None:
+    """A /proc for this namespace, in a mount namespace of its own: without it /proc/$$ would be another process.
+
+    Where that is forbidden (a container that masks parts of /proc) commands see the host's /proc instead.
+    """
+    if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None) == 0:
+        libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+
+
+@contextlib.contextmanager
+def exit_at_end():
+    """For a forked child: whatever happens, it never returns into its parent's code."""
+    try:
+        yield
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
+def can_make_namespaces() -> bool:
+    """Make one, as a keeper's would be made, and come back."""
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    if libc.unshare(CLONE_NEWPID) != 0:
+        os.close(own)
+        return False
+    try:
+        pid = os.fork()
+    except OSError:
+        pid = -1
+    if pid == 0:
+        os._exit(0)
+    worked = pid > 0 and os.waitpid(pid, 0)[1] == 0
+    worked &= libc.setns(own, CLONE_NEWPID) == 0
+    os.close(own)
+    return worked
+
+
+def enter_user_namespace() -> bool:
+    """As an ordinary user: become pid 1 of a PID namespace that a user namespace of ours owns.
+
+    A keeper's namespace can only be left again (setns) towards one that we own. In a forked child, as a failure on the
+    way cannot be undone: this returns True there, and False in the process that called if it did not work. If it did,
+    that process waits here for the end and never returns.
+    """
+    reading, writing = os.pipe()
+    uid, gid = os.getuid(), os.getgid()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        worked = os.read(reading, 1) == b"!"
+        os.close(reading)
+        os.waitpid(pid, 0)
+        if worked:
+            os._exit(0)
+        return False
+    os.close(reading)
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0:
+        os._exit(1)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        try:
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+        except OSError:
+            os._exit(1)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of credentials takes it back
+    inner = os.fork()
+    if inner:
+        os.close(writing)
+        os.waitpid(inner, 0)
+        os._exit(0)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if not can_make_namespaces():
+        os._exit(1)
+    os.write(writing, b"!")
+    os.close(writing)
+    return True
+
+
+def start_clean(fds: list) -> None:
+    """Nothing of how the host treats signals or descriptors reaches a command."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with contextlib.suppress(OSError, ValueError):  # the C library keeps a few for itself
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    os.chdir("/")
+
+
+def main(control_fd: int, host_pidfd: int, mode: str) -> None:
+    start_clean([control_fd, host_pidfd])
+    in_namespaces = mode == "namespace" and (can_make_namespaces() or enter_user_namespace())
+    if not in_namespaces:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # Commands of the same user can then neither trace this process and its keepers nor look into them.
+    libc.prctl(PR_SET_DUMPABLE, 0)
+    control = socket.socket(fileno=control_fd)
+    control.send(b'{"ready": "namespace"}' if in_namespaces else b'{"ready": "reaper"}', socket.MSG_NOSIGNAL)
+    Warden(control, host_pidfd, in_namespaces=in_namespaces).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
