@@ -1,21 +1,64 @@
-"""This machine as a host: commands as direct children (tier T0)."""
+"""This machine as a host: commands in slots where there can be any, else as direct children.
+
+It chooses the tier once, when the first command runs: PID namespaces (T2), a child subreaper (T1), or neither (T0).
+"""
 
 from __future__ import annotations
 
+import os
+import threading
+
+from handrail.errors import ConfigurationError
 from handrail.process.cancel import Cancel
-from handrail.process.direct import ENFORCED, run_direct
+from handrail.process.direct import ENFORCED as DIRECT
+from handrail.process.direct import run_direct
+from handrail.process.slot_child import ENFORCED, run_in_slot
+from handrail.process.slots import Slots
 from handrail.process.supervise import OnOutput
-from handrail.values.completed import Completed
+from handrail.process.warden_process import Mode, NoWarden
+from handrail.values.completed import Completed, Enforced
 from handrail.values.invocation import Invocation
+
+_MODES: dict[str, Mode | None] = {"T3": "namespace", "T2": "namespace", "T1": "reaper", "T0": None}
 
 
 class LocalHost:
-    """A `Host` (see base.py) without state: each call stands alone."""
+    """A `Host` (see base.py). `HANDRAIL_TIER` in the environment (T3, T2, T1, T0) can only lower what is chosen."""
 
-    enforced = ENFORCED
+    def __init__(self) -> None:
+        asked = os.environ.get("HANDRAIL_TIER", "T3")
+        if asked not in _MODES:
+            raise ConfigurationError(f"HANDRAIL_TIER must be one of {', '.join(_MODES)}; it is {asked!r}.")
+        self._mode = _MODES[asked]
+        self._lock = threading.Lock()
+        self._chosen = self._mode is None
+        self._slots: Slots | None = None
+
+    @property
+    def enforced(self) -> Enforced:
+        slots = self._choose()
+        return ENFORCED[slots.mode] if slots is not None else DIRECT
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
-        return run_direct(invocation, cancel, on_output)
+        slots = self._choose()
+        if slots is None:
+            return run_direct(invocation, cancel, on_output)
+        return run_in_slot(slots, invocation, cancel, on_output)
 
     def close(self) -> None:
-        """Nothing is held between calls."""
+        if self._slots is not None:
+            self._slots.close()
+
+    def _choose(self) -> Slots | None:
+        """Slots if one could really be had when it was first tried, and from then on: no later failure steps down."""
+        with self._lock:
+            if not self._chosen and self._mode is not None:
+                self._chosen = True
+                slots = Slots(self._mode)
+                try:
+                    slots.release(slots.acquire(), clean=True)
+                except NoWarden:
+                    slots.close()
+                else:
+                    self._slots = slots
+            return self._slots

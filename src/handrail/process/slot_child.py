@@ -30,7 +30,7 @@ _NAMES_S = 2.0
 
 
 def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
-    """Run `invocation` in one of `slots`, on this thread, to its end. Raises NoWarden where there can be no slot."""
+    """Run `invocation` in one of `slots`, on this thread, to its end."""
     started = monotonic()
     enforced = ENFORCED[slots.mode]
     with deferred(cancel.request):
@@ -38,7 +38,7 @@ def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output:
             cancel.fileno()
             child = SlotChild(slots, invocation, enforced)
             completed = supervise(child, invocation, started, cancel, on_output)
-        except OSError:
+        except (OSError, NoWarden):
             refusal: NotStarted | None = no_room()
         except NotStarted as failure:
             refusal = failure
