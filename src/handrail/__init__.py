@@ -6,7 +6,9 @@ The public names, each loaded from its home when it is first used, so that `impo
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+# Type checkers take this name for true wherever it comes from; importing `typing` would cost more than all the rest.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Agent, AgentResult
