@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import contextlib
 import gc
 import os
 import platform
@@ -12,6 +13,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+
+from handrail.process.warden_process import Mode, NoWarden, warden
 
 SETTLE_S = 2.0  # for what a test ended on another thread and did not wait for
 CAN_LOOK = Path("/proc/self/fd").is_dir()
@@ -87,6 +90,15 @@ def _usual_signals() -> None:  # pyright: ignore[reportUnusedFunction] - pytest 
         for number in (32, 33):
             if int(ignored.split()[1], 16) >> (number - 1) & 1:
                 ctypes.CDLL(None).syscall(rt_sigaction, number, default, None, 8)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _wardens_run() -> None:  # pyright: ignore[reportUnusedFunction] - pytest uses it
+    """A process keeps its wardens until it ends: start them before anything is counted."""
+    modes: tuple[Mode, Mode] = ("namespace", "reaper")
+    for mode in modes:
+        with contextlib.suppress(NoWarden):
+            warden(mode)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -31,6 +31,22 @@ class SessionDirectory:
         self._remove()
 
 
+def lock_directory() -> str:
+    """Where the locks of workspaces lie: the same for all sessions of a user, whatever their `state_dir`."""
+    for place in _default_places():
+        locks = os.path.join(place, "locks")
+        if _usable(locks):
+            return locks
+    raise ConfigurationError("There is no place for handrail's own files; make the home or /tmp writable.")
+
+
+def _default_places() -> tuple[str, str]:
+    import platformdirs
+
+    ours = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
+    return os.path.realpath(platformdirs.user_state_dir("handrail")), os.path.realpath(ours)
+
+
 def _sessions_directory(state_dir: str | os.PathLike[str] | None, root: str) -> str:
     if state_dir is not None:
         place: str = os.path.realpath(os.path.expanduser(os.fspath(state_dir)))
@@ -40,12 +56,9 @@ def _sessions_directory(state_dir: str | os.PathLike[str] | None, root: str) -> 
         if not _usable(sessions):
             raise ConfigurationError("state_dir cannot be written; pass a directory that belongs to you.")
         return sessions
-    import platformdirs
-
-    ours = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
-    for candidate in (platformdirs.user_state_dir("handrail"), ours):
-        sessions = os.path.join(os.path.realpath(candidate), "sessions")
-        if _apart(os.path.dirname(sessions), root) and _usable(sessions):
+    for candidate in _default_places():
+        sessions = os.path.join(candidate, "sessions")
+        if _apart(candidate, root) and _usable(sessions):
             return sessions
     raise ConfigurationError(
         "There is no place for handrail's own files outside the workspace; pass state_dir= a writable directory there."

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from handrail.errors import Code, ConfigurationError, SandboxUnavailable
 from handrail.gate.approvers import KNOWN, Approver
+from handrail.gate.lock import Busy, WorkspaceLock
 from handrail.hosts.base import Host
 from handrail.hosts.local import LocalHost
 from handrail.process.cancel import Cancel, Stop
@@ -101,6 +102,7 @@ class Toolbox:
         self._running: set[Cancel] = set()
         self._idle = threading.Condition(self._lock)
         self._closed = False
+        self._workspace_lock = WorkspaceLock(place.root)
         self._directory = SessionDirectory(state_dir, place.root)
         self._host: Host = host or LocalHost()
         self._feed = Feed(listener) if listener is not None else None
@@ -206,7 +208,12 @@ class Toolbox:
                 return refusal(Code.CLOSED, "the session is closed; nothing can be run in it any more.")
             self._running.add(cancel)
         try:
-            return tool.run(arguments or {}, cancel)
+            if tool.effect is Effect.READ:
+                return tool.run(arguments or {}, cancel)
+            with self._workspace_lock.held():
+                return tool.run(arguments or {}, cancel)
+        except Busy:
+            return refusal(Code.BUSY, "another operation is running; retry later.")
         finally:
             with self._idle:
                 self._running.discard(cancel)
