@@ -1,5 +1,6 @@
 # Read by bash before the model's text, through BASH_ENV. It owns one thing: the report of the directory in which bash
 # ends. It refuses to be seen: it prints nothing, exports nothing, and leaves options, traps and `$?` as it found them.
+# (What can be seen all the same stands in tests/shell/test_declared.py.)
 #
 # What it gets, as variables of the environment that become private to this shell at once:
 #   __handrail_fifo    where the report goes: physical path, newline, NUL. The last whole record counts.
@@ -11,17 +12,21 @@
 #
 # By the time a function here is called, the command may have set any option, and functions and aliases with any name.
 # So builtins are called through `builtin`, no word depends on IFS, on globbing or on a variable being set, and nothing
-# fails that is not asked. Bash looks for aliases where it parses, which it does late in `$(...)`, `eval` and traps: there
+# fails that is not asked. Bash looks for aliases where it parses, and it parses `$(...)`, `eval` and traps late: there
 # the first word is quoted, which makes it no alias.
 
 __handrail_last=$_ __handrail_null=null __handrail_debug='' __handrail_children=''
 builtin unset -v BASH_ENV
 builtin export -n __handrail_fifo __handrail_text __handrail_env __handrail_login __handrail_keep
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then # `local -` came with 4.4
+  builtin echo "handrail needs bash 4.4 or newer; the one on PATH is $BASH_VERSION" >&2
+  exit 126
+fi
 
 # ---------------------------------------------------------------- the report
 
-# Writes one record, for the main shell only: a child that a signal ends right after the fork may still run the EXIT trap
-# of its parent. `$?` is handed through; so is `$_`, if it is given as the argument.
+# Writes one record, for the main shell only: a child that a signal ends right after the fork may still run its parent's
+# EXIT trap. `$?` is handed through; so is `$_`, if it is given as the argument.
 # A FIFO, opened for reading and writing: such an open waits for nobody and never meets a closed pipe; neither noclobber
 # nor `ulimit -f 0` applies to it; it takes no descriptor of the command's and no program, so PATH may be empty.
 __handrail_report() {
@@ -44,7 +49,7 @@ __handrail_weave() {
     # A DEBUG trap would be run for those commands. A subshell has none, and defining a function is no command to it.
     __handrail_group='{ ( \__handrail_report ) && __handrail_nothing() { :; }; } 2>'
   fi
-  # The redirection's file, /dev/null, is written with a detour: a substring whose offset, 0, is computed by assignments.
+  # The redirection's file, /dev/null, is written with a detour: a substring from offset 0, the value of assignments.
   # They note which process this is. Before the text they also put LINENO back, which at that moment has counted this
   # line, so that the user's text begins on line 1.
   builtin local __handrail_before="$__handrail_group"'"/dev/${__handrail_null:__handrail_pid=BASHPID,LINENO=0}"'
@@ -72,7 +77,7 @@ __handrail_is_closed() {
 
 # ---------------------------------------------------------------- the command's own traps
 
-# What each of DEBUG, ERR and RETURN is in a listing ("" where `trap` reset it), and where it was set: see __handrail_at.
+# What DEBUG, ERR and RETURN are in a listing ("" where `trap` reset it), and where they were set: see __handrail_at.
 builtin declare -A __handrail_lines __handrail_places
 
 # What the command calls as `trap`. In the main shell it keeps the report around the text for EXIT, the one trap that
@@ -153,10 +158,15 @@ __handrail_note() {
   fi
   __handrail_at "$1"
   __handrail_places[$1]=$__handrail_at
+  if [[ ! $__handrail_text ]]; then # bash does not put aside what is ignored, and lists it itself
+    builtin unset -v "__handrail_lines[$1]"
+    builtin trap '' "$1"
+    builtin return 0
+  fi
   __handrail_quote "$__handrail_text"
   __handrail_lines[$1]="trap -- $__handrail_quoted $1"
-  if [[ ! $__handrail_text || $1 == ERR ]]; then
-    builtin trap -- "$__handrail_text" "$1"
+  if [[ $1 == ERR ]]; then
+    builtin trap -- "$__handrail_text" ERR
   else
     __handrail_set+=" $1"
   fi
@@ -325,10 +335,6 @@ __handrail_is_withheld() {
 
 # ---------------------------------------------------------------- what happens now
 
-if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
-  # An older bash lacks what the woven trap is made of. It gets the plain report, which a trap on EXIT replaces.
-  builtin unset -f trap
-fi
 __handrail_weave
 if [[ ${__handrail_text-} ]]; then
   IFS= builtin read -r -d '' __handrail_text <"$__handrail_text"
