@@ -82,7 +82,9 @@ def test_the_package_may_lie_anywhere(
 ) -> None:
     place = tmp_path / name
     place.mkdir()
-    monkeypatch.setattr(bash, "_PRELUDE", shutil.copy(bash._PRELUDE, place))
+    for script in Path(bash._PRELUDE).parent.glob("*.sh"):
+        shutil.copy(script, place)
+    monkeypatch.setattr(bash, "_PRELUDE", str(place / "prelude.sh"))
     ran = session.run("cd sub; trap x FOO", timeout_s=20)
     assert (text(ran), ran.cwd) == ("bash: line 1: trap: FOO: invalid signal specification\n", "sub")
 

@@ -13,7 +13,8 @@ Sh = Callable[[str], ShellRun]
 
 
 def test_all_that_is_ours_is_named_so_but_for_trap(sh: Sh) -> None:
-    functions = text(sh("compgen -A function")).split()
+    assert text(sh("compgen -A function")).split() == ["__handrail_report"]
+    functions = text(sh("compgen -A function # trap")).split()
     variables = text(sh("compgen -v")).split()
     assert [name for name in functions if not name.startswith("__handrail_")] == ["trap"]
     plain = text(sh("bash -c ':; compgen -v'")).split()

@@ -40,23 +40,23 @@ class PassingHost:
         return self._host.enforced
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
-        deadline = None if invocation.timeout_s is None else monotonic() + invocation.timeout_s
+        patience = _Patience(invocation.timeout_s, cancel)
 
         def pass_on(stream: str, data: memoryview) -> None:
             if on_output is not None:
                 on_output(stream, data)
             if self.failure is None:
-                self._write(_FDS[stream], data, deadline, cancel)
+                self._write(_FDS[stream], data, patience, cancel)
 
         return self._host.run(invocation, cancel=cancel, on_output=pass_on)
 
     def close(self) -> None:
         self._host.close()
 
-    def _write(self, fd: int, data: memoryview, deadline: float | None, cancel: Cancel) -> None:
+    def _write(self, fd: int, data: memoryview, patience: _Patience, cancel: Cancel) -> None:
         rest = data
         try:
-            while rest and _wait_until_ready(fd, deadline, cancel):
+            while rest and patience.until_ready(fd):
                 rest = rest[_write_some(fd, rest[:_PIECE]) :]
         except OSError as failure:  # nobody reads any more, or the disk is full
             self.failure = failure
@@ -66,15 +66,33 @@ class PassingHost:
             self.at_line_start = data[-1] == _NEWLINE
 
 
-def _wait_until_ready(fd: int, deadline: float | None, cancel: Cancel) -> bool:
-    """Whether `fd` takes more, once it does, or the command's time is over, or it is to be stopped."""
+class _Patience:
+    """How long one command may be held up by whoever reads its output."""
+
+    def __init__(self, timeout_s: float | None, cancel: Cancel) -> None:
+        self._deadline = None if timeout_s is None else monotonic() + timeout_s
+        self._cancel = cancel
+        self._polls: dict[int, select.poll] = {}
+
+    def until_ready(self, fd: int) -> bool:
+        """Whether `fd` takes more, once it does, or the command's time is over, or it is to be stopped."""
+        left_s = None if self._deadline is None else max(0.0, self._deadline - monotonic())
+        if left_s == 0 or self._cancel.wanted is not Stop.NO:
+            return bool(_poll_for(fd).poll(0))
+        events = self._watching(fd).poll(None if left_s is None else ceil(left_s * 1000))
+        return any(ready == fd for ready, _ in events)
+
+    def _watching(self, fd: int) -> select.poll:
+        if fd not in self._polls:
+            self._polls[fd] = _poll_for(fd)
+            self._polls[fd].register(self._cancel.fileno(), select.POLLIN)
+        return self._polls[fd]
+
+
+def _poll_for(fd: int) -> select.poll:
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
-    left_s = None if deadline is None else max(0.0, deadline - monotonic())
-    if left_s == 0 or cancel.wanted is not Stop.NO:
-        return bool(poll.poll(0))
-    poll.register(cancel.fileno(), select.POLLIN)
-    return any(ready == fd for ready, _ in poll.poll(None if left_s is None else ceil(left_s * 1000)))
+    return poll
 
 
 def _write_some(fd: int, data: memoryview) -> int:

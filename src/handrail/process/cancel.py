@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from enum import IntEnum
 
 
@@ -21,13 +22,15 @@ class Stop(IntEnum):
 class Cancel:
     """A latch that can only be turned further: NO, then POLITELY (SIGTERM, grace, SIGKILL), then KILL (at once).
 
-    The descriptor is opened by whoever waits on it first; a request made before that is not lost.
+    The descriptor is opened by whoever waits on it first; a request made before that is not lost. A request may come
+    from a signal handler that interrupts another one: hence the lock that its own thread can take twice.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pipe: tuple[int, int] | None = None
         self._wanted = Stop.NO
+        self._heard = b""
 
     @property
     def wanted(self) -> Stop:
@@ -35,26 +38,30 @@ class Cancel:
 
     def fileno(self) -> int:
         """Readable as soon as a stop was requested, and again each time a harder one is. Raises OSError."""
-        with self._lock:
-            if self._pipe is None:
-                self._pipe = os.pipe()
-                if self._wanted is not Stop.NO:
-                    os.write(self._pipe[1], b"!")
-            return self._pipe[0]
+        return self._open()[0]
+
+    def wakeup_fd(self) -> int:
+        """Whatever is written here makes the descriptor readable, and is told by `heard`. Raises OSError."""
+        return self._open()[1]
 
     def request(self, stop: Stop = Stop.POLITELY) -> None:
         with self._lock:
             if stop > self._wanted:
                 self._wanted = stop
-                if self._pipe is not None:
-                    os.write(self._pipe[1], b"!")
+                self._nudge()
 
     def acknowledge(self) -> Stop:
-        """Take note of what is wanted now, and make the descriptor quiet until more is. Call it when readable."""
+        """Take note of what is wanted now, and make the descriptor quiet until more is."""
         with self._lock:
             if self._pipe is not None:
-                os.read(self._pipe[0], 8)
+                with suppress(BlockingIOError):
+                    self._heard += os.read(self._pipe[0], 4096)
             return self._wanted
+
+    def heard(self) -> bytes:
+        """What others wrote to `wakeup_fd`."""
+        self.acknowledge()
+        return self._heard.replace(_NUDGE, b"")
 
     def close(self) -> None:
         with self._lock:
@@ -63,3 +70,22 @@ class Cancel:
                 self._pipe = None
                 os.close(reading)
                 os.close(writing)
+
+    def _open(self) -> tuple[int, int]:
+        with self._lock:
+            if self._pipe is None:
+                reading, writing = os.pipe()
+                os.set_blocking(reading, False)
+                os.set_blocking(writing, False)
+                self._pipe = reading, writing
+                if self._wanted is not Stop.NO:
+                    self._nudge()
+            return self._pipe
+
+    def _nudge(self) -> None:
+        if self._pipe is not None:
+            with suppress(BlockingIOError):  # so full that it is readable anyway
+                os.write(self._pipe[1], _NUDGE)
+
+
+_NUDGE = b"\0"  # no signal has this number, so it cannot be taken for what `signal.set_wakeup_fd` writes

@@ -11,7 +11,8 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from time import monotonic
 
 from handrail.process import table
@@ -34,26 +35,27 @@ _ROUND_S = 1.0
 def run_direct(invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
     """Run `invocation` on this thread, unconfined, to its end."""
     started = monotonic()
-    with deferred(cancel.request):
-        try:
-            _open(cancel)
-            child = DirectChild(invocation)
-        except NotStarted as refusal:
-            return Completed(
-                exit_code=refusal.exit_code,
-                not_started=refusal.sentence,
-                duration_s=monotonic() - started,
-                enforced=ENFORCED,
-            )
-        return supervise(child, invocation, started, cancel, on_output)
-
-
-def _open(cancel: Cancel) -> None:
-    """Before there is a child that could not be stopped for want of a descriptor."""
     try:
-        cancel.fileno()
+        with interruptible(cancel):
+            return supervise(DirectChild(invocation), invocation, started, cancel, on_output)
+    except NotStarted as refusal:
+        return Completed(
+            exit_code=refusal.exit_code,
+            not_started=refusal.sentence,
+            duration_s=monotonic() - started,
+            enforced=ENFORCED,
+        )
+
+
+@contextmanager
+def interruptible(cancel: Cancel) -> Generator[None]:
+    """For the start and the end of one command: see `deferred`. Raises NotStarted for want of a descriptor."""
+    try:
+        cancel.fileno()  # before there is a child that could not be stopped
     except OSError as failure:
         raise no_room() from failure
+    with deferred(cancel):
+        yield
 
 
 class DirectChild:

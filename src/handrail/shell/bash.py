@@ -6,6 +6,7 @@ It makes the files for that in the session's directory, and removes them. What a
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,10 @@ _ARGUMENT_BYTES = 131_072
 _REPORT_BYTES = 65_536
 # bash reads these before anything else, and some of them would keep it from reading the prelude.
 _ON_START = ("BASH_ENV", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT")
+
+# Only such a text can call `trap` in its main shell: by name, or out of a file or a string. Reading trap.sh for all the
+# others would add half of what it costs to start bash. What slips through replaces the report, no more.
+_MAY_SET_TRAPS = re.compile(r"trap|source|eval|(?:^|[\s;&|({])\.\s")
 
 
 class NoRoom(Exception):
@@ -51,6 +56,8 @@ class Bash:
             variables["__handrail_login"] = _assignments(self.environment, [*ALWAYS, "TMPDIR"])
             kept = (key for key in self.environment if looks_secret(key) or meant_for_host(key))
             variables["__handrail_keep"] = " ".join(kept)
+        if self.login or _MAY_SET_TRAPS.search(command):
+            variables["__handrail_traps"] = "1"
         options = ("--noprofile", "-lc") if self.login else ("-c",)
         fifo = os.path.join(self.directory, f"cwd-{name}")
         text = os.path.join(self.directory, f"command-{name}")
