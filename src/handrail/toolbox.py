@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Literal
 
@@ -208,9 +209,7 @@ class Toolbox:
                 return refusal(Code.CLOSED, "the session is closed; nothing can be run in it any more.")
             self._running.add(cancel)
         try:
-            if tool.effect is Effect.READ:
-                return tool.run(arguments or {}, cancel)
-            with self._workspace_lock.held():
+            with self._workspace_lock.held() if tool.effect is Effect.CHANGE else nullcontext():
                 return tool.run(arguments or {}, cancel)
         except Busy:
             return refusal(Code.BUSY, "another operation is running; retry later.")

@@ -1,7 +1,7 @@
 """The workspace's lock: one changing operation at a time, across processes. Who comes second is told so at once.
 
-A record lock (fcntl) on a file of its own: the kernel drops it when its process ends, however that ends, and a child that
-the host forked does not hold it on. Such locks do not tell the threads of one process apart, so that is done here.
+A record lock (fcntl) on a file of its own: the kernel drops it when its process ends, however that ends, and a child
+that the host forked does not hold it on. Such locks do not tell the threads of one process apart; that is done here.
 """
 
 from __future__ import annotations

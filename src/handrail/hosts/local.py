@@ -29,7 +29,7 @@ class LocalHost:
         asked = os.environ.get("HANDRAIL_TIER", "T3")
         if asked not in _MODES:
             raise ConfigurationError(f"HANDRAIL_TIER must be one of {', '.join(_MODES)}; it is {asked!r}.")
-        self._mode = _MODES[asked]
+        self._mode: Mode | None = _MODES[asked]
         self._lock = threading.Lock()
         self._chosen = self._mode is None
         self._slots: Slots | None = None

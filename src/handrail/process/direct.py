@@ -11,15 +11,14 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from handrail.process import table
 from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
-from handrail.process.interrupts import deferred
+from handrail.process.interrupts import interruptible
 from handrail.process.spawn import Pipes, no_room, spawn
 from handrail.process.supervise import OnOutput, supervise
 from handrail.values.completed import Completed, Enforced, LeftBehind
@@ -45,17 +44,6 @@ def run_direct(invocation: Invocation, cancel: Cancel, on_output: OnOutput | Non
             duration_s=monotonic() - started,
             enforced=ENFORCED,
         )
-
-
-@contextmanager
-def interruptible(cancel: Cancel) -> Generator[None]:
-    """For the start and the end of one command: see `deferred`. Raises NotStarted for want of a descriptor."""
-    try:
-        cancel.fileno()  # before there is a child that could not be stopped
-    except OSError as failure:
-        raise no_room() from failure
-    with deferred(cancel):
-        yield
 
 
 class DirectChild:

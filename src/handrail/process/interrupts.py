@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from handrail.process.cancel import Cancel
+from handrail.process.spawn import no_room
 
 # Those whose handlers raise in practice: Ctrl-C, a service's SIGTERM and SIGHUP, a watchdog's alarm.
 _DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
@@ -65,3 +66,14 @@ def _hand_on(numbers: bytes, fd: int) -> None:
     if fd >= 0 and numbers:
         with suppress(OSError):
             os.write(fd, numbers)
+
+
+@contextmanager
+def interruptible(cancel: Cancel) -> Generator[None]:
+    """For the start and the end of one command: see `deferred`. Raises NotStarted for want of a descriptor."""
+    try:
+        cancel.fileno()  # before there is a child that could not be stopped
+    except OSError as failure:
+        raise no_room() from failure
+    with deferred(cancel):
+        yield

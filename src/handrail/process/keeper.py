@@ -3,9 +3,11 @@
 Standard library only, single-threaded, nothing of the host in memory or environment. It is pid 1 of a PID namespace, or
 a child subreaper: whatever a command starts, however it hides, ends up as this process's child.
 
-It speaks over one SEQPACKET socket with the host: a request is a JSON object with descriptors attached, an answer a JSON
-object. The host trusts no answer: a hostile command of the same user may have stopped, killed or traced this process.
+It speaks over one SEQPACKET socket with the host: a request is a JSON object with descriptors attached, an answer a
+JSON object. The host trusts no answer: a hostile command of the same user may have killed or stopped this process.
 """
+
+from __future__ import annotations
 
 import contextlib
 import json
@@ -16,16 +18,21 @@ import socket
 import subprocess
 import time
 
+TYPE_CHECKING = False  # as `typing` has it, without loading that
+if TYPE_CHECKING:
+    from typing import Any
+
 # A request brings at most two ends of pipes, a memory file, and a pipe that tells when nothing of the call is left.
 DESCRIPTORS = 8
 MESSAGE_BYTES = 128 * 1024
 # After so many rounds of killing, processes are stopped before: what forks faster than we look cannot go on then.
 ROUNDS_BEFORE_STOP = 3
 ROUND_MS = 20
+HELPERS_S = 0.01
 
 
 class Keeper:
-    """One slot's conversation. The kernel kills for an init; a subreaper (`is_init` false) must find and kill itself."""
+    """One slot's conversation. The kernel kills for an init; a subreaper (`is_init` false) must find and kill."""
 
     def __init__(self, host: socket.socket, life_fd: int, *, is_init: bool) -> None:
         self._host = host
@@ -81,7 +88,7 @@ class Keeper:
             os.close(fd)
         return True
 
-    def _run(self, request: dict, fds: list) -> None:
+    def _run(self, request: dict[str, Any], fds: list[int]) -> None:
         """Start the processes of one call, wired by pipes. Either all of them start or none is left."""
         argvs = request["argvs"]
         self._statuses = [0] * len(argvs)
@@ -104,15 +111,26 @@ class Keeper:
         self._reap()
 
     def _sweep(self) -> None:
-        """Name what is left of the call. A subreaper ends it too; an init is ended by the host, and the rest with it."""
+        """Name what is left of the call. A subreaper ends it too; an init is ended by the host, and all with it."""
         self._running.clear()
-        if not self._reap():
+        if not self._reap() or not self._wait_for_helpers():
             self._say({"left": []})
             return
         named = [[pid, words(pid)] for pid in descendants()]
         if not self._is_init:
             kill_tree(self._wake)
         self._say({"left": named})
+
+    def _wait_for_helpers(self) -> bool:
+        """Whether anything is still left a moment on: a helper that has closed its output is on its way out."""
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        latest = time.monotonic() + HELPERS_S
+        while (rest := latest - time.monotonic()) > 0 and poll.poll(rest * 1000):
+            drain(self._wake)
+            if not self._reap():
+                return False
+        return True
 
     def _reap(self) -> bool:
         """Collect whatever has ended; tell the host when the call's own processes have. Returns whether any is left."""
@@ -144,12 +162,12 @@ class Keeper:
         for pid in descendants():
             signal_pid(pid, number)
 
-    def _say(self, answer: dict) -> None:
+    def _say(self, answer: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the host has gone; `serve` is told by its socket or by the warden
             self._host.send(json.dumps(answer).encode(), socket.MSG_NOSIGNAL)
 
 
-def receive(conversation: socket.socket) -> tuple:
+def receive(conversation: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
     """One request and its descriptors; (None, []) at the end. A long one lies in the last descriptor, a memory file.
 
     `socket.recv_fds` drops its flags, and the descriptors would be inherited by every command: hence recvmsg.
@@ -160,7 +178,7 @@ def receive(conversation: socket.socket) -> tuple:
         )
     except OSError:
         return None, []
-    fds = []
+    fds: list[int] = []
     for level, kind, payload in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds += memoryview(payload[: len(payload) - len(payload) % 4]).cast("i").tolist()
@@ -175,7 +193,7 @@ def receive(conversation: socket.socket) -> tuple:
     return request, fds
 
 
-def start(argv: list, request: dict, stdin: int, stdout: int, stderr: int) -> int:
+def start(argv: list[str], request: dict[str, Any], stdin: int, stdout: int, stderr: int) -> int:
     """One process, in a session of its own. This process ignores and blocks nothing, so neither does that one.
 
     Not `posix_spawn`: glibc leaves signals 32 and 33 ignored in its children, for all that they start.
@@ -205,11 +223,12 @@ def wake_on_child() -> int:
 
 
 def drain(fd: int) -> None:
+    """Make a descriptor of ours quiet again."""
     with contextlib.suppress(BlockingIOError):
         os.read(fd, 4096)
 
 
-def kill_tree(wake: int, spare: frozenset = frozenset()) -> None:
+def kill_tree(wake: int, spare: frozenset[int] = frozenset()) -> None:
     """SIGKILL every descendant, and collect it, until there is none but the children in `spare`.
 
     Each round catches what was forked during the one before. Only what the kernel holds (a dead network disk) can make
@@ -232,7 +251,7 @@ def kill_tree(wake: int, spare: frozenset = frozenset()) -> None:
             drain(wake)
 
 
-def collect(spare: frozenset) -> bool:
+def collect(spare: frozenset[int]) -> bool:
     """Take the statuses of ended children that are not spared; whether there was any."""
     found = False
     for pid in children(os.getpid()):
@@ -242,9 +261,9 @@ def collect(spare: frozenset) -> bool:
     return found
 
 
-def descendants(spare: frozenset = frozenset()) -> list:
+def descendants(spare: frozenset[int] = frozenset()) -> list[int]:
     """Pids of all below this process, parents first, without what is below a spared one."""
-    found: list = []
+    found: list[int] = []
     wanted = [os.getpid()]
     while wanted:
         below = [pid for parent in wanted for pid in children(parent) if pid not in spare]
@@ -253,11 +272,11 @@ def descendants(spare: frozenset = frozenset()) -> list:
     return found
 
 
-def children(pid: int) -> list:
+def children(pid: int) -> list[int]:
     """The kernel's own list where it keeps one (CONFIG_PROC_CHILDREN), else a look at every process's parent."""
     name = "self" if pid == os.getpid() else str(pid)
     try:
-        lists = []
+        lists: list[str] = []
         for task in os.listdir(f"/proc/{name}/task"):
             with open(f"/proc/{name}/task/{task}/children") as file:
                 lists += file.read().split()
@@ -268,9 +287,9 @@ def children(pid: int) -> list:
         return []
 
 
-def parents() -> dict:
+def parents() -> dict[int, int]:
     """Every process's parent."""
-    found = {}
+    found: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
             found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
@@ -285,5 +304,6 @@ def words(pid: int) -> str:
 
 
 def signal_pid(pid: int, number: int) -> None:
+    """Send a signal to a child of ours, or to a child of one: none of those pids can pass to another before we wait."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)

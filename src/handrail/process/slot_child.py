@@ -6,14 +6,14 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
-from typing import Any
 
 from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
-from handrail.process.interrupts import deferred
-from handrail.process.slots import Slot, Slots
+from handrail.process.interrupts import interruptible
+from handrail.process.slots import Answer, Slot, Slots
 from handrail.process.spawn import UMASK, Pipes, no_room, not_started
 from handrail.process.supervise import OnOutput, supervise
 from handrail.process.warden_process import Mode, NoWarden
@@ -33,19 +33,17 @@ def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output:
     """Run `invocation` in one of `slots`, on this thread, to its end."""
     started = monotonic()
     enforced = ENFORCED[slots.mode]
-    with deferred(cancel.request):
-        try:
-            cancel.fileno()
+    try:
+        with interruptible(cancel):
             child = SlotChild(slots, invocation, enforced)
             completed = supervise(child, invocation, started, cancel, on_output)
-        except (OSError, NoWarden):
-            refusal: NotStarted | None = no_room()
-        except NotStarted as failure:
-            refusal = failure
-        else:
-            refusal = child.refusal
-            if refusal is None:
-                return completed
+        if child.refusal is None:
+            return completed
+        refusal = child.refusal
+    except NotStarted as failure:
+        refusal = failure
+    except NoWarden:
+        refusal = no_room()
     return Completed(
         exit_code=refusal.exit_code,
         not_started=refusal.sentence,
@@ -63,7 +61,7 @@ class SlotChild:
         self.captures: Mapping[str, Capture] = {}
         self._slots = slots
         self._invocation = invocation
-        self._ended: dict[str, Any] | None = None
+        self._ended: Answer | None = None
         self._killed = False
         self._until_over = -1
         with Pipes(merge=invocation.merge) as pipes:
@@ -85,23 +83,21 @@ class SlotChild:
         return (self._until_over,)
 
     def sweep(self) -> tuple[LeftBehind, ...]:
-        self._hear(0)
+        self._hear()
         if self._ended is None:
             self._killed = True
             self._slot.kill()
             return ()
-        if self._ended.get("clean") or "failed" in self._ended:
+        if self._ended.clean or self._ended.failed is not None:
             return ()
         return self._name_and_end()
 
     def status(self) -> int | None:
-        self._hear(0)
-        if self._ended is not None and "failed" in self._ended:
-            self.refusal = not_started(_number(self._ended["failed"]), self._invocation)
-            return None
-        statuses = self._ended.get("ended") if self._ended is not None else None
-        if isinstance(statuses, list) and statuses:
-            return _number(statuses[-1])
+        self._hear()
+        if self._ended is not None and self._ended.failed is not None:
+            self.refusal = not_started(self._ended.failed, self._invocation)
+        if self._ended is not None:
+            return self._ended.status
         return -signal.SIGKILL if self._killed else None
 
     def close(self) -> None:
@@ -109,27 +105,25 @@ class SlotChild:
             capture.close()
         if self._until_over >= 0:
             os.close(self._until_over)
-        clean = not self._killed and self._ended is not None and bool(self._ended.get("clean"))
+        clean = self._ended is not None and self._ended.clean and not self._killed
         self._slots.release(self._slot, clean=clean)
 
     def _name_and_end(self) -> tuple[LeftBehind, ...]:
         """What the main process left may have ended by now, as helpers do; then the slot is as good as new."""
-        assert self._ended is not None
-        said: dict[str, Any] | None = None
+        said: Answer | None = None
         with contextlib.suppress(OSError):
             self._slot.ask({"do": "sweep"})
             said = self._slot.answer(_NAMES_S)
-        left = said.get("left") if said is not None else None
-        if left == []:
-            self._ended["clean"] = True
+        if said is not None and said.clean and self._ended is not None:
+            self._ended = replace(self._ended, clean=True)
             return ()
-        self._slot.kill()
         self._killed = True
-        return _named(left)
+        self._slot.kill()
+        return said.left or () if said is not None else ()
 
-    def _hear(self, timeout_s: float) -> None:
+    def _hear(self) -> None:
         if self._ended is None and not self._killed:
-            self._ended = self._slot.answer(timeout_s)
+            self._ended = self._slot.answer(0)
 
 
 def _started(slots: Slots, invocation: Invocation, pipes: Pipes) -> Slot:
@@ -153,17 +147,3 @@ def _started(slots: Slots, invocation: Invocation, pipes: Pipes) -> Slot:
             slots.release(slot, clean=False)
             raise NoWarden("keepers end before they can be used") from failure
     return slot
-
-
-def _number(value: object) -> int:
-    """A keeper's word is not to be trusted to be what it should."""
-    return value if isinstance(value, int) else 0
-
-
-def _named(left: object) -> tuple[LeftBehind, ...]:
-    rows = left if isinstance(left, list) else []
-    return tuple(
-        LeftBehind(_number(row[0]), "".join(c if c.isprintable() else "?" for c in str(row[1]))[:80])
-        for row in rows[:100]
-        if isinstance(row, list) and len(row) == 2
-    )

@@ -13,18 +13,67 @@ import signal
 import socket
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import cast
 
 from handrail.process.warden_process import Mode, NoWarden, WardenProcess, identity, send, wait_readable, warden
+from handrail.values.completed import LeftBehind
 
 # A keeper is a fork of a small process: 3 ms when measured. One that takes so long is lost.
 _READY_S = 10.0
 # Ending a namespace took 2 to 9 ms when measured, a tree without one 7 ms; a dead network disk can hold a process.
 _KILL_S = 5.0
+# A keeper that does not sweep in this time was stopped or killed; its warden does it then.
+_SWEEP_S = 1.0
 # More idle slots than this are left over from a burst; each holds a process of some 5 MB.
 _IDLE = 4
 _MESSAGE_BYTES = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a keeper said, as far as it makes sense: it may be in the hands of a hostile command.
+
+    status  the call's end, from its last process: an exit code, or -N for a signal. None if this tells none.
+    clean   nothing of the call is left.
+    failed  the error (errno, or 0) for which nothing could be started.
+    left    what a sweep found.
+    """
+
+    status: int | None = None
+    clean: bool = False
+    failed: int | None = None
+    left: tuple[LeftBehind, ...] | None = None
+
+
+def understood(data: bytes) -> Answer:
+    """The meaning of a keeper's message; of nonsense, none."""
+    try:
+        said = json.loads(data)
+    except ValueError:
+        return Answer()
+    if not isinstance(said, dict):
+        return Answer()
+    fields = cast("dict[str, object]", said)
+    ended, failed, left = fields.get("ended"), fields.get("failed"), fields.get("left")
+    statuses = cast("list[object]", ended) if isinstance(ended, list) else []
+    return Answer(
+        status=_number(statuses[-1]) if statuses else None,
+        clean=fields.get("clean") is True or left == [],
+        failed=_number(failed) if failed is not None else None,
+        left=tuple(map(_named, cast("list[object]", left)[:100])) if isinstance(left, list) else None,
+    )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _named(row: object) -> LeftBehind:
+    fields = cast("list[object]", row) if isinstance(row, list) else []
+    pid, words = fields if len(fields) == 2 else (0, "")
+    return LeftBehind(_number(pid), "".join(c if c.isprintable() else "?" for c in str(words))[:80])
 
 
 class Slot:
@@ -56,7 +105,7 @@ class Slot:
         if wait_readable(self.conversation.fileno(), _READY_S):
             data, fds, _, _ = socket.recv_fds(self.conversation, _MESSAGE_BYTES, 1)
             if data and fds:
-                os.set_inheritable(fds[0], False)
+                os.set_inheritable(fds[0], False)  # noqa: FBT003 - takes no name
                 self._pidfd = fds[0]
                 return
         raise NoWarden("no keeper could be started")
@@ -65,16 +114,15 @@ class Slot:
         """Raises OSError where the keeper has gone."""
         send(self.conversation, request, list(fds))
 
-    def answer(self, timeout_s: float) -> dict[str, Any] | None:
+    def answer(self, timeout_s: float) -> Answer | None:
         """The keeper's next word; None if there is none in time, or none ever: then the slot is of no use any more."""
         if not wait_readable(self.conversation.fileno(), timeout_s):
             return None
         try:
             data = self.conversation.recv(_MESSAGE_BYTES)
-            said = json.loads(data) if data else None
-        except (OSError, ValueError):
+        except OSError:
             return None
-        return said if isinstance(said, dict) else None
+        return understood(data) if data else None
 
     def kill(self) -> None:
         """End the slot with all that is in it, at once, and wait for that."""
@@ -83,8 +131,9 @@ class Slot:
             # Its keeper finds and ends what it holds. Where it does not answer, the warden inherits that, and ends it.
             with contextlib.suppress(OSError):
                 self.ask({"do": "sweep"})
-                while (said := self.answer(min(1.0, latest - monotonic()))) is not None and "left" not in said:
-                    pass
+                said = self.answer(_SWEEP_S)
+                while said is not None and said.left is None:  # it may have had an end to tell first
+                    said = self.answer(_SWEEP_S)
         with contextlib.suppress(ProcessLookupError, PermissionError, OSError):
             if self._pidfd >= 0:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
@@ -107,7 +156,7 @@ class Slots:
     """A session's slots. Safe to use from several threads; in a forked child of the host it is of no use."""
 
     def __init__(self, mode: Mode) -> None:
-        self._wanted = mode
+        self._wanted: Mode = mode
         self._lock = threading.Lock()
         self._idle: list[Slot] = []
         self._busy: set[Slot] = set()
@@ -134,7 +183,9 @@ class Slots:
                 if slot is not None:
                     slot.close()
                 if fresh:
-                    raise failure if isinstance(failure, NoWarden) else NoWarden("no keeper could be asked for") from failure
+                    raise (
+                        failure if isinstance(failure, NoWarden) else NoWarden("no keeper could be asked for")
+                    ) from failure
                 continue
             if slot.is_usable():
                 with self._lock:

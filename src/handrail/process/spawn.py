@@ -104,15 +104,17 @@ def not_started(number: int, invocation: Invocation) -> NotStarted:
         return NotStarted("The command or its environment holds a NUL character.", 125)
     if not os.path.isdir(invocation.cwd):
         return NotStarted("The working directory does not exist.", 125)
-    if number in (errno.ENOENT, errno.ENOTDIR):
-        return NotStarted(f"{program}: not found", 127)
-    if number in (errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.EISDIR):
-        return NotStarted(f"{program}: cannot be executed", 126)
-    if number == errno.E2BIG:
-        return NotStarted("The command and its environment are together longer than the system allows.", 126)
     if number in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
         return no_room()
-    return NotStarted(f"{program}: the system refused to start it", 125)
+    sentence, exit_code = _WORDS.get(number, ("{}: the system refused to start it", 125))
+    return NotStarted(sentence.format(program), exit_code)
+
+
+_WORDS = {
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), ("{}: not found", 127)),
+    **dict.fromkeys((errno.EACCES, errno.ENOEXEC, errno.EPERM, errno.EISDIR), ("{}: cannot be executed", 126)),
+    errno.E2BIG: ("The command and its environment are together longer than the system allows.", 126),
+}
 
 
 def no_room() -> NotStarted:

@@ -1,12 +1,14 @@
-"""A program, one for each host process: makes keepers, and sees that none of them, nor what they hold, outlives the host.
+"""A program, one for each host process: makes keepers, and sees that neither they nor what they hold outlive the host.
 
-Usage: python -I -S warden.py CONTROL_FD HOST_PIDFD MODE, with MODE "namespace" or "reaper". Standard library only, single-
-threaded, started with an empty environment. On the control socket the host sends one end of a socket for each keeper
-that it wants; the warden answers once, when it is ready. It holds no state about calls: those are the keepers'.
+Usage: python -I -S warden.py CONTROL_FD HOST_PIDFD MODE, with MODE "namespace" or "reaper". Standard library only,
+single-threaded, started with an empty environment. On the control socket the host sends one end of a socket for each
+keeper that it wants; the warden answers once, when it is ready. It knows nothing of calls: those are the keepers'.
 
 In mode "namespace" each keeper is pid 1 of a PID namespace, and the kernel ends all in it when it ends. An ordinary
 user needs a user namespace for that, and the real warden is then pid 1 of a PID namespace itself.
 """
+
+from __future__ import annotations
 
 import contextlib
 import ctypes
@@ -24,16 +26,16 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux/pr
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def load_keeper():
-    """keeper.py lies beside this file; with -I nothing is found by its folder."""
+TYPE_CHECKING = False  # as `typing` has it, without loading that
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from handrail.process import keeper
+else:  # with -I nothing is found by the folder that this file lies in
     place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
     spec = importlib.util.spec_from_file_location("keeper", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-keeper = load_keeper()
+    keeper = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(keeper)
 
 
 class Warden:
@@ -45,7 +47,7 @@ class Warden:
         self._in_namespaces = in_namespaces
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY) if in_namespaces else -1
         self._wake = keeper.wake_on_child()
-        self._keepers: set = set()
+        self._keepers: set[int] = set()
         # Its writing end is the warden's alone: a keeper that finds its own end closed has lost the warden.
         self._life_read, self._life_write = os.pipe()
 
@@ -136,11 +138,11 @@ def see_own_processes() -> None:
 
 
 @contextlib.contextmanager
-def exit_at_end():
+def exit_at_end() -> Generator[None]:
     """For a forked child: whatever happens, it never returns into its parent's code."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - there is nobody in this process to tell
         os._exit(1)
     os._exit(0)
 
@@ -158,9 +160,9 @@ def can_make_namespaces() -> bool:
     if pid == 0:
         os._exit(0)
     worked = pid > 0 and os.waitpid(pid, 0)[1] == 0
-    worked &= libc.setns(own, CLONE_NEWPID) == 0
+    came_back = libc.setns(own, CLONE_NEWPID) == 0
     os.close(own)
-    return worked
+    return worked and came_back
 
 
 def enter_user_namespace() -> bool:
@@ -204,18 +206,19 @@ def enter_user_namespace() -> bool:
     return True
 
 
-def start_clean(fds: list) -> None:
+def start_clean(fds: list[int]) -> None:
     """Nothing of how the host treats signals or descriptors reaches a command."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with contextlib.suppress(OSError, ValueError):  # the C library keeps a few for itself
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for fd in fds:
-        os.set_inheritable(fd, False)
+        os.set_inheritable(fd, False)  # noqa: FBT003 - takes no name
     os.chdir("/")
 
 
 def main(control_fd: int, host_pidfd: int, mode: str) -> None:
+    """Become what `mode` asks for, or less, say which, and serve."""
     start_clean([control_fd, host_pidfd])
     in_namespaces = mode == "namespace" and (can_make_namespaces() or enter_user_namespace())
     if not in_namespaces:

@@ -63,6 +63,11 @@ class WardenProcess:
             wait_readable(reading, timeout_s)
             os.close(reading)
 
+    def forget(self) -> None:
+        """In a forked child: closing its copy of the socket changes nothing for the parent, whose child this is."""
+        self._control.close()
+        self._popen.returncode = 0
+
     def stop(self) -> None:
         """End it and all keepers, and collect it."""
         if hasattr(self, "_identity") and identity(self._control.fileno()) == self._identity:
@@ -179,8 +184,7 @@ _wardens = _Wardens()
 def _forget_in_child() -> None:
     """After a fork: the lock may have been held by a thread that is not here, and the wardens are the parent's."""
     for running in _wardens.by_mode.values():
-        running._popen.returncode = 0  # noqa: SLF001 - it is no child of this process
-        running._control.close()  # noqa: SLF001 - a copy; the parent's stays open
+        running.forget()
     _wardens.__init__()  # type: ignore[misc]
 
 
