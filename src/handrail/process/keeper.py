@@ -22,13 +22,14 @@ TYPE_CHECKING = False  # as `typing` has it, without loading that
 if TYPE_CHECKING:
     from typing import Any
 
+    from handrail.process import tree
+else:  # this is part of no package: the warden finds it by the folder that it lies in
+    import tree
+
 # A request brings at most two ends of pipes, a memory file, and a pipe that tells when nothing of the call is left.
 DESCRIPTORS = 8
 MESSAGE_BYTES = 128 * 1024
-# After so many rounds of killing, processes are stopped before: what forks faster than we look cannot go on then.
-ROUNDS_BEFORE_STOP = 3
-ROUND_MS = 20
-HELPERS_S = 0.01
+HELPERS_S = 0.01  # for what has closed its output and is on its way out
 
 
 class Keeper:
@@ -39,7 +40,7 @@ class Keeper:
         self._life_fd = life_fd
         self._is_init = is_init
         self._null = os.open(os.devnull, os.O_RDWR)
-        self._wake = wake_on_child()
+        self._wake = tree.wake_on_child()
         self._running: dict[int, int] = {}  # processes of the call that have not ended: pid → place in the pipeline
         self._statuses: list[int] = []
         self._until_over = -1  # closed as soon as nothing of the call is left
@@ -57,14 +58,14 @@ class Keeper:
         while going_on:
             for fd, _ in poll.poll():
                 if fd == self._wake:
-                    drain(self._wake)
+                    tree.drain(self._wake)
                     self._reap()
                 elif fd == self._life_fd:
                     going_on = False
                 else:
                     going_on = self._answer() and going_on
         if not self._is_init:
-            kill_tree(self._wake)
+            tree.kill_tree(self._wake)
 
     # ---- what the host asks
 
@@ -116,9 +117,9 @@ class Keeper:
         if not self._reap() or not self._wait_for_helpers():
             self._say({"left": []})
             return
-        named = [[pid, words(pid)] for pid in descendants()]
+        named = [[pid, tree.words(pid)] for pid in tree.descendants()]
         if not self._is_init:
-            kill_tree(self._wake)
+            tree.kill_tree(self._wake)
         self._say({"left": named})
 
     def _wait_for_helpers(self) -> bool:
@@ -127,7 +128,7 @@ class Keeper:
         poll.register(self._wake, select.POLLIN)
         latest = time.monotonic() + HELPERS_S
         while (rest := latest - time.monotonic()) > 0 and poll.poll(rest * 1000):
-            drain(self._wake)
+            tree.drain(self._wake)
             if not self._reap():
                 return False
         return True
@@ -135,18 +136,14 @@ class Keeper:
     def _reap(self) -> bool:
         """Collect whatever has ended; tell the host when the call's own processes have. Returns whether any is left."""
         had_running = bool(self._running)
-        any_left = True
-        while any_left:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                any_left = False
-                break
-            if pid == 0:
-                break
-            place = self._running.pop(pid, None)
-            if place is not None:
-                self._statuses[place] = os.waitstatus_to_exitcode(status)
+        any_left = False
+        with contextlib.suppress(ChildProcessError):
+            while ended := os.waitpid(-1, os.WNOHANG):
+                pid, status = ended
+                if any_left := pid == 0:
+                    break
+                if pid in self._running:
+                    self._statuses[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
         if had_running and not self._running:
             self._say({"ended": self._statuses, "clean": not any_left})
         if not any_left and self._until_over >= 0:
@@ -159,11 +156,11 @@ class Keeper:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(-1, number)  # all in this namespace but its init
             return
-        for pid in descendants():
-            signal_pid(pid, number)
+        for pid in tree.descendants():
+            tree.signal_pid(pid, number)
 
     def _say(self, answer: dict[str, object]) -> None:
-        with contextlib.suppress(OSError):  # the host has gone; `serve` is told by its socket or by the warden
+        with contextlib.suppress(OSError):  # the host has gone; `serve` is told
             self._host.send(json.dumps(answer).encode(), socket.MSG_NOSIGNAL)
 
 
@@ -210,100 +207,3 @@ def start(argv: list[str], request: dict[str, Any], stdin: int, stdout: int, std
     )
     child.returncode = 0  # Popen must not wait for it: `Keeper._reap` collects everything
     return child.pid
-
-
-def wake_on_child() -> int:
-    """A descriptor that becomes readable when a child ends."""
-    reading, writing = os.pipe()
-    for fd in (reading, writing):
-        os.set_blocking(fd, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    return reading
-
-
-def drain(fd: int) -> None:
-    """Make a descriptor of ours quiet again."""
-    with contextlib.suppress(BlockingIOError):
-        os.read(fd, 4096)
-
-
-def kill_tree(wake: int, spare: frozenset[int] = frozenset()) -> None:
-    """SIGKILL every descendant, and collect it, until there is none but the children in `spare`.
-
-    Each round catches what was forked during the one before. Only what the kernel holds (a dead network disk) can make
-    it last; who asked has a deadline of its own.
-    """
-    poll = select.poll()
-    poll.register(wake, select.POLLIN)
-    rounds = 0
-    while True:
-        left = [pid for pid in descendants(spare) if pid not in spare]
-        for number in (signal.SIGSTOP, signal.SIGKILL) if rounds >= ROUNDS_BEFORE_STOP else (signal.SIGKILL,):
-            for pid in left:
-                signal_pid(pid, number)
-        ended = collect(spare)
-        if not left and not ended:
-            return
-        rounds += 1
-        if not ended:
-            poll.poll(ROUND_MS)
-            drain(wake)
-
-
-def collect(spare: frozenset[int]) -> bool:
-    """Take the statuses of ended children that are not spared; whether there was any."""
-    found = False
-    for pid in children(os.getpid()):
-        if pid not in spare:
-            with contextlib.suppress(ChildProcessError):
-                found |= os.waitpid(pid, os.WNOHANG)[0] != 0
-    return found
-
-
-def descendants(spare: frozenset[int] = frozenset()) -> list[int]:
-    """Pids of all below this process, parents first, without what is below a spared one."""
-    found: list[int] = []
-    wanted = [os.getpid()]
-    while wanted:
-        below = [pid for parent in wanted for pid in children(parent) if pid not in spare]
-        found += below
-        wanted = below
-    return found
-
-
-def children(pid: int) -> list[int]:
-    """The kernel's own list where it keeps one (CONFIG_PROC_CHILDREN), else a look at every process's parent."""
-    name = "self" if pid == os.getpid() else str(pid)
-    try:
-        lists: list[str] = []
-        for task in os.listdir(f"/proc/{name}/task"):
-            with open(f"/proc/{name}/task/{task}/children") as file:
-                lists += file.read().split()
-        return [int(child) for child in lists]
-    except FileNotFoundError:
-        return [child for child, parent in parents().items() if parent == pid] if os.path.isdir(f"/proc/{pid}") else []
-    except OSError:  # it ended while we looked
-        return []
-
-
-def parents() -> dict[int, int]:
-    """Every process's parent."""
-    found: dict[int, int] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-            found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-    return found
-
-
-def words(pid: int) -> str:
-    """A process's command line, for the host to show; at most 200 characters."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read(1000).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")[:200]
-    return ""
-
-
-def signal_pid(pid: int, number: int) -> None:
-    """Send a signal to a child of ours, or to a child of one: none of those pids can pass to another before we wait."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)

@@ -12,30 +12,29 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib.util
 import os
 import select
 import signal
 import socket
 import sys
 
+TYPE_CHECKING = False  # as `typing` has it, without loading that
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from handrail.process import keeper, tree
+else:  # with -I the folder that this file lies in is not searched; it is put last, so that it can hide nothing
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import keeper
+    import tree
+
+    sys.path.pop()
+
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000  # linux/sched.h
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 2, 4, 8, 0x4000, 0x80000  # linux/mount.h
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux/prctl.h
 
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-TYPE_CHECKING = False  # as `typing` has it, without loading that
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from handrail.process import keeper
-else:  # with -I nothing is found by the folder that this file lies in
-    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
-    spec = importlib.util.spec_from_file_location("keeper", place)
-    keeper = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(keeper)
 
 
 class Warden:
@@ -46,7 +45,7 @@ class Warden:
         self._host_pidfd = host_pidfd
         self._in_namespaces = in_namespaces
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY) if in_namespaces else -1
-        self._wake = keeper.wake_on_child()
+        self._wake = tree.wake_on_child()
         self._keepers: set[int] = set()
         # Its writing end is the warden's alone: a keeper that finds its own end closed has lost the warden.
         self._life_read, self._life_write = os.pipe()
@@ -59,7 +58,7 @@ class Warden:
         while True:
             for fd, _ in poll.poll():
                 if fd == self._wake:
-                    keeper.drain(self._wake)
+                    tree.drain(self._wake)
                     self._reap()
                 elif fd == self._host_pidfd or not self._answer():
                     self._end_all()
@@ -114,15 +113,15 @@ class Warden:
         with contextlib.suppress(ChildProcessError):
             while ended := os.waitpid(-1, os.WNOHANG)[0]:
                 self._keepers.discard(ended)
-        if not self._in_namespaces and set(keeper.children(os.getpid())) - self._keepers:
-            keeper.kill_tree(self._wake, frozenset(self._keepers))
+        if not self._in_namespaces and set(tree.children(os.getpid())) - self._keepers:
+            tree.kill_tree(self._wake, frozenset(self._keepers))
 
     def _end_all(self) -> None:
         if not self._in_namespaces:
-            keeper.kill_tree(self._wake)
+            tree.kill_tree(self._wake)
             return
         for pid in self._keepers:
-            keeper.signal_pid(pid, signal.SIGKILL)
+            tree.signal_pid(pid, signal.SIGKILL)
         for pid in self._keepers:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)  # an init has ended only when all in its namespace has

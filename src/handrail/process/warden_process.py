@@ -151,7 +151,7 @@ def _start(mode: Mode, control_fd: int) -> subprocess.Popen[bytes]:
         raise NoWarden("this system has no process descriptors (Linux 5.3)") from failure
     try:
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", _PROGRAM, str(control_fd), str(me), mode],
+            [sys.executable, "-I", "-S", "-B", _PROGRAM, str(control_fd), str(me), mode],
             env={},
             cwd="/",
             stdin=subprocess.DEVNULL,
