@@ -19,5 +19,5 @@ def status_lines(result: ToolResult) -> list[str]:
 
 def protection(*, tier: str, processes: str, files: str, network: str) -> str:
     """What held while a command ran, in one line."""
-    name = "no sandbox" if tier == "T0" else "sandbox"
+    name = "no sandbox" if files == "none" else "sandbox"
     return f"{name}: tier {tier} (processes: {processes}; files: {files}; network: {network})"
