@@ -26,7 +26,7 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("gate", {"gate"}),
     ("capabilities", {"shell", "operations", "query", "files"}),
     ("hosts", {"hosts"}),
-    ("platform", {"process", "sandbox", "workspace", "state", "waiting", "settings"}),
+    ("platform", {"process", "sandbox", "workspace", "state", "settings"}),
     ("pure", {"errors", "values", "text", "commandline"}),
 ]
 OPEN = {"command line", "platform", "pure"}  # their members may import each other
