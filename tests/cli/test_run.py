@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from handrail.agent.demo import running_in
+
 Handrail = Callable[..., subprocess.CompletedProcess[str]]
 Started = Callable[..., subprocess.Popen[bytes]]
 
@@ -45,11 +47,9 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+def nothing_runs_in(place: Path) -> bool:
+    """Not by pid: what a command knows as its own may be the number of another process out here."""
+    return not running_in(place.resolve())
 
 
 def test_one_word_is_a_bash_line(handrail: Handrail) -> None:
@@ -165,7 +165,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(started: Started, tmp_
         assert process.wait(timeout=50) == 141
         assert process.stderr is not None
         assert process.stderr.read() == b""
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert nothing_runs_in(tmp_path)
 
 
 def test_a_full_disk_under_the_output_is_handrails_failure(handrail: Handrail, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_full_disk_under_the_output_is_handrails_failure(handrail: Handrail, t
     assert (
         done.stderr == "handrail: the output could not be passed on: No space left on device; the command was stopped\n"
     )
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert nothing_runs_in(tmp_path)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -187,7 +187,7 @@ def test_a_signal_stops_the_command_first(started: Started, tmp_path: Path, numb
         out, err = process.communicate(timeout=50)
     assert (process.returncode, out) == (code, b"tidied\n")
     assert b"Traceback" not in err
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert nothing_runs_in(tmp_path)
 
 
 def test_json_is_one_object_of_the_facts_and_nothing_else(handrail: Handrail) -> None:
@@ -195,7 +195,7 @@ def test_json_is_one_object_of_the_facts_and_nothing_else(handrail: Handrail) ->
     facts = json.loads(done.stdout)
     assert (done.returncode, done.stderr, facts["exit_code"]) == (3, "", 3)
     assert facts["output"].splitlines() == ["one", "two"]
-    assert facts["enforced"]["tier"] == "T0"
+    assert facts["enforced"]["tier"] in ("T0", "T1", "T2")
 
 
 def test_json_tells_a_timeout(handrail: Handrail) -> None:
@@ -267,7 +267,7 @@ def test_a_reader_that_never_reads_does_not_hold_off_ctrl_c(started: Started, tm
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130
         process.communicate(timeout=50)
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert nothing_runs_in(tmp_path)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
