@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import select
 import signal
 import socket
@@ -33,6 +34,19 @@ else:  # with -I the folder that this file lies in is not searched; it is put la
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000  # linux/sched.h
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 2, 4, 8, 0x4000, 0x80000  # linux/mount.h
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux/prctl.h
+
+# What a command may use, as far as hard limits go: what a login gives, whatever the host has set for itself. No core
+# files: they would lie about in the workspace. 1,024 descriptors, since more break programs that wait with select(2).
+LIMITS = (
+    (resource.RLIMIT_CORE, 0),
+    (resource.RLIMIT_NOFILE, 1024),
+    (resource.RLIMIT_STACK, 8 * 1024 * 1024),
+    (resource.RLIMIT_CPU, resource.RLIM_INFINITY),
+    (resource.RLIMIT_FSIZE, resource.RLIM_INFINITY),
+    (resource.RLIMIT_DATA, resource.RLIM_INFINITY),
+    (resource.RLIMIT_AS, resource.RLIM_INFINITY),
+    (resource.RLIMIT_NPROC, resource.RLIM_INFINITY),
+)
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -206,14 +220,22 @@ def enter_user_namespace() -> bool:
 
 
 def start_clean(fds: list[int]) -> None:
-    """Nothing of how the host treats signals or descriptors reaches a command."""
+    """Nothing of how the host treats signals, limits or descriptors reaches a command."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with contextlib.suppress(OSError, ValueError):  # the C library keeps a few for itself
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for limit, wanted in LIMITS:
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (wanted if is_within(wanted, hard) else hard, hard))
     for fd in fds:
         os.set_inheritable(fd, False)  # noqa: FBT003 - takes no name
     os.chdir("/")
+
+
+def is_within(limit: int, other: int) -> bool:
+    """Whether a resource limit is no higher than another; no limit is a number of its own, below all others."""
+    return other == resource.RLIM_INFINITY or limit != resource.RLIM_INFINITY and limit <= other
 
 
 def main(control_fd: int, host_pidfd: int, mode: str) -> None:
