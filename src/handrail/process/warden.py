@@ -235,7 +235,7 @@ def start_clean(fds: list[int]) -> None:
 
 def is_within(limit: int, other: int) -> bool:
     """Whether a resource limit is no higher than another; no limit is a number of its own, below all others."""
-    return other == resource.RLIM_INFINITY or limit != resource.RLIM_INFINITY and limit <= other
+    return other == resource.RLIM_INFINITY or (limit != resource.RLIM_INFINITY and limit <= other)
 
 
 def main(control_fd: int, host_pidfd: int, mode: str) -> None:
