@@ -51,7 +51,7 @@ def understood(data: bytes) -> Answer:
     """The meaning of a keeper's message; of nonsense, none."""
     try:
         said = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for brackets without end
         return Answer()
     if not isinstance(said, dict):
         return Answer()
@@ -59,21 +59,22 @@ def understood(data: bytes) -> Answer:
     ended, failed, left = fields.get("ended"), fields.get("failed"), fields.get("left")
     statuses = cast("list[object]", ended) if isinstance(ended, list) else []
     return Answer(
-        status=_number(statuses[-1]) if statuses else None,
+        status=_number(statuses[-1], -64, 255) if statuses else None,
         clean=fields.get("clean") is True or left == [],
-        failed=_number(failed) if failed is not None else None,
+        failed=_number(failed, 0, 4095) or 0 if failed is not None else None,
         left=tuple(map(_named, cast("list[object]", left)[:100])) if isinstance(left, list) else None,
     )
 
 
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
+def _number(value: object, least: int, most: int) -> int | None:
+    return value if isinstance(value, int) and least <= value <= most else None
 
 
 def _named(row: object) -> LeftBehind:
     fields = cast("list[object]", row) if isinstance(row, list) else []
     pid, words = fields if len(fields) == 2 else (0, "")
-    return LeftBehind(_number(pid), "".join(c if c.isprintable() else "?" for c in str(words))[:80])
+    name = words[:80] if isinstance(words, str) else ""
+    return LeftBehind(_number(pid, 1, 2**22) or 0, "".join(c if c.isprintable() else "?" for c in name))
 
 
 class Slot:
@@ -132,13 +133,14 @@ class Slot:
             with contextlib.suppress(OSError):
                 self.ask({"do": "sweep"})
                 said = self.answer(_SWEEP_S)
-                while said is not None and said.left is None:  # it may have had an end to tell first
+                while said is not None and said.left is None and monotonic() < latest:  # it told of an end first
                     said = self.answer(_SWEEP_S)
-        with contextlib.suppress(ProcessLookupError, PermissionError, OSError):
-            if self._pidfd >= 0:
+        if self._pidfd >= 0:
+            with contextlib.suppress(OSError):  # its command killed it
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-                wait_readable(self._pidfd, latest - monotonic())
-            if self._owner.mode == "reaper":
+            wait_readable(self._pidfd, latest - monotonic())
+        if self._owner.mode == "reaper":
+            with contextlib.suppress(OSError):  # the warden has gone, and ended all before
                 self._owner.settle(latest - monotonic())
 
     def close(self) -> None:
