@@ -220,7 +220,20 @@ def test_every_result_says_what_was_enforced(root: Path) -> None:
     with make(root) as box:
         enforced = box.call("shell", {"command": "true"}).data["enforced"]
         assert enforced == dataclasses.asdict(box.enforced)
-        assert (enforced["tier"] in ("T0", "T1", "T2"), enforced["files"], enforced["network"]) == (True, "none", "none")
+        assert (enforced["tier"] in ("T0", "T1", "T2"), enforced["files"], enforced["network"]) == (
+            True,
+            "none",
+            "none",
+        )
+
+
+@pytest.mark.parametrize("name", ["nope", "", "x" * 9000, "\x1b[31m", None, 5, ["shell"], {"a": 1}])
+def test_a_name_that_is_no_tool_is_told_briefly(root: Path, name: Any) -> None:
+    with make(root) as box:
+        refused = box.call(name, {})
+    assert (refused.is_error, refused.data["code"]) == (True, "UNKNOWN_TOOL")
+    assert len(refused.text) < 200
+    assert "\x1b" not in refused.text
 
 
 # ---- listeners

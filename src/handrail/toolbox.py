@@ -25,6 +25,7 @@ from handrail.shell.outputs import Outputs
 from handrail.shell.session import Session
 from handrail.state import SessionDirectory
 from handrail.text.cut import TextLimits
+from handrail.tools.arguments import quoted
 from handrail.tools.base import Tool, refusal
 from handrail.tools.read_output import ReadOutputTool
 from handrail.tools.shell import ShellSettings, ShellTool
@@ -197,9 +198,9 @@ class Toolbox:
         await in_worker_thread(lambda _cancel: self.close())
 
     def _call(self, name: str, arguments: Mapping[str, Any] | None, cancel: Cancel) -> ToolResult:
-        tool = self._tools.get(name)
+        tool = next((tool for tool in self._tools.values() if tool.name == name), None)
         if tool is None:
-            return refusal(Code.UNKNOWN_TOOL, f"there is no tool {name!r}; there are {', '.join(self._tools)}.")
+            return refusal(Code.UNKNOWN_TOOL, f"there is no tool {quoted(name)}; there are {', '.join(self._tools)}.")
         if not _is_object(arguments):
             return refusal(Code.BAD_ARGUMENTS, "the arguments must be a JSON object.")
         if os.getpid() != self._pid:  # before the lock: another thread may have held it at the moment of the fork

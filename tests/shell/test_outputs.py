@@ -61,9 +61,15 @@ def test_a_page_begins_at_its_line_whatever_the_blocks(
     assert (page.end_line, page.more, page.cut) == (start + len(expected) - 1, start + 3 <= 1000, False)
 
 
-def test_a_page_holds_no_more_bytes_than_asked(file: str) -> None:
+def test_a_page_ends_with_the_line_that_fills_it(file: str) -> None:
     page = read_page(file, 1, 100, 10)
-    assert (page.data, page.more, page.cut) == (b"line 1\nlin", True, True)
+    assert (page.data, page.more, page.cut) == (b"line 1\nline 2\n", True, False)
+
+
+def test_a_line_of_any_length_costs_no_more_memory_than_its_limit(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LINE_BYTES", 3)
+    page = read_page(file, 1, 1, 10)
+    assert (page.data, page.more, page.cut) == (b"lin", True, True)
 
 
 def test_lines_are_counted_from_a_byte_on(file: str) -> None:

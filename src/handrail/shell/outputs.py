@@ -16,6 +16,7 @@ from handrail.values.invocation import MIB
 # Four outputs at the largest size that one call may spill by default.
 KEPT_BYTES = 1024 * MIB
 _BLOCK = 1024 * 1024
+LINE_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +106,15 @@ def count_lines(path: str, start: int) -> int:
 
 
 def read_page(path: str, start_line: int, max_lines: int, max_bytes: int) -> Page:
-    """At most `max_lines` lines and `max_bytes` bytes from `start_line` on. Raises OSError."""
+    """From `start_line` on, at most `max_lines` lines, until they are `max_bytes` bytes. Raises OSError.
+
+    A line is not cut at `max_bytes`, only at LINE_BYTES: a progress bar's megabytes show as one short line in the end.
+    """
     with open(path, "rb") as file:
         file.seek(_offset_of_line(path, start_line))
         taken = bytearray()
         lines = 0
-        while lines < max_lines and len(taken) < max_bytes and (line := file.readline(max_bytes - len(taken))):
+        while lines < max_lines and len(taken) < max_bytes and (line := file.readline(LINE_BYTES)):
             taken += line
             lines += 1
         more = bool(file.read(1))

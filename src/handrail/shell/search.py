@@ -19,14 +19,24 @@ if TYPE_CHECKING:
 
 _MAX_PATTERN_CHARS = 1000
 _MAX_LINE_CHARS = 2000
+_BEFORE_CHARS = 200
 _BLOCK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Matching lines by number, and the line to go on from (-1: the whole file was searched)."""
+class Match:
+    """A matching line: its raw number, where in its cleaned text the match begins (from 1), and the text there."""
 
-    matches: tuple[tuple[int, str], ...]
+    line: int
+    char: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What matched, and the line to go on from (-1: the whole file was searched)."""
+
+    matches: tuple[Match, ...]
     next_line: int
 
 
@@ -41,8 +51,11 @@ def pattern_fault(pattern: str) -> str | None:
         re.compile(pattern)
     except UnicodeEncodeError:
         return "'pattern' holds half of a surrogate pair."
-    except (re.error, OverflowError, RecursionError) as bad:
-        return f"'pattern' is no regular expression: {bad}."
+    except re.error as bad:
+        place = "" if bad.pos is None else f", from its character {bad.pos + 1} on"
+        return f"'pattern' is no regular expression of Python's{place}; escape what is meant literally."
+    except (OverflowError, RecursionError):
+        return "'pattern' is too deeply nested or repeats too often."
     return None
 
 
@@ -52,25 +65,38 @@ def search_argv(path: str, pattern: str, start_line: int, max_matches: int, max_
     return (sys.executable, "-I", os.path.abspath(__file__), path, pattern, *numbers)
 
 
+def answer_bytes(max_matches: int, max_chars: int) -> int:
+    """The most that the process prints: four bytes a character, six for a control that JSON escapes, and the frame."""
+    return 6 * (max_chars + _MAX_LINE_CHARS) + 64 * (max_matches + 2)
+
+
 def read_matches(answer: bytes) -> Found:
     """What the process printed."""
     fields = json.loads(answer)
-    return Found(tuple((int(number), str(text)) for number, text in fields["matches"]), int(fields["next_line"]))
+    return Found(tuple(Match(*match) for match in fields["matches"]), int(fields["next_line"]))
 
 
 def _search(path: str, pattern: str, start_line: int, max_matches: int, max_chars: int) -> Found:
     wanted = re.compile(pattern)
-    matches: list[tuple[int, str]] = []
+    matches: list[Match] = []
     with open(path, "rb") as file:
         for line in _lines(file):
-            if line.number < start_line or not wanted.search(line.text):
+            found = wanted.search(line.text) if line.number >= start_line else None
+            if found is None:
                 continue
-            text = line.text if len(line.text) <= _MAX_LINE_CHARS else line.text[: _MAX_LINE_CHARS - 1] + "…"
+            text = _around(line.text, found.start())
             max_chars -= len(text) + 1
             if len(matches) == max_matches or (max_chars < 0 and matches):
                 return Found(tuple(matches), line.number)
-            matches.append((line.number, text))
+            matches.append(Match(line.number, found.start() + 1, text))
     return Found(tuple(matches), -1)
+
+
+def _around(text: str, at: int) -> str:
+    """At most _MAX_LINE_CHARS of a line, with what begins at `at` in it."""
+    begin = max(0, min(at - _BEFORE_CHARS, len(text) - _MAX_LINE_CHARS)) if len(text) > _MAX_LINE_CHARS else 0
+    end = begin + _MAX_LINE_CHARS
+    return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
 
 
 def _lines(file: BinaryIO) -> Iterator[Line]:
@@ -87,4 +113,6 @@ def _lines(file: BinaryIO) -> Iterator[Line]:
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     found = _search(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]))
-    sys.stdout.write(json.dumps({"matches": found.matches, "next_line": found.next_line}))
+    rows = [(match.line, match.char, match.text) for match in found.matches]
+    answer = json.dumps({"matches": rows, "next_line": found.next_line}, ensure_ascii=False)
+    sys.stdout.buffer.write(answer.encode())

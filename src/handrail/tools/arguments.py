@@ -14,6 +14,8 @@ import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+_LARGEST = 2**53
+
 
 class BadArguments(Exception):
     """Travels from here to the tool, which answers with the sentence."""
@@ -34,7 +36,7 @@ def parse(kind: type[T], arguments: Mapping[str, Any]) -> T:
         elif value is not None or fields[name].required:
             try:
                 values[name] = msgspec.convert(value, fields[name].type, strict=False)
-            except msgspec.ValidationError:
+            except (msgspec.ValidationError, OverflowError):
                 faults.append(f"{name!r} must be {_wanted(fields[name].type)}, not {_shown(value)}")
     faults += [f"{name!r} is missing" for name, field in fields.items() if field.required and name not in arguments]
     if faults:
@@ -69,7 +71,7 @@ def without_null(schema: dict[str, Any]) -> dict[str, Any]:
 def _unknown(name: str, known: list[str]) -> str:
     near = get_close_matches(name, known, n=1)
     meant = f" (did you mean {near[0]!r}?)" if near else f" (there are {', '.join(known)})"
-    return f"{name[:60]!r} is no argument{meant}"
+    return f"{quoted(name)} is no argument{meant}"
 
 
 def _wanted(kind: Any) -> str:
@@ -102,5 +104,12 @@ def _shown(value: Any) -> str:
         return "a list"
     if value is None:
         return "null"
-    text = repr(value)
+    if isinstance(value, int) and abs(value) > _LARGEST:  # Python refuses to write thousands of digits
+        return "a number that large"
+    return quoted(value)
+
+
+def quoted(value: object) -> str:
+    """What a model sent, in a sentence: in quotes if it is text, printable, and short."""
+    text = repr(value[:60] if isinstance(value, str) else value)
     return text if len(text) <= 60 else text[:59] + "…"

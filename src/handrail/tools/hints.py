@@ -26,8 +26,8 @@ def hint_for(command: str, exit_code: int | None) -> str | None:
     """
     if exit_code != 1:
         return None
-    program = _last_program(command)
-    words = _OF_EXIT_1.get(program.rpartition("/")[2])
+    program = _last_program(command).rpartition("/")[2]
+    words = _OF_EXIT_1.get(program)
     return words.format(program) if words is not None else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import msgspec
@@ -11,17 +12,17 @@ from handrail.errors import Code
 from handrail.hosts.base import Host
 from handrail.process.cancel import Cancel
 from handrail.shell.outputs import Output, Outputs, read_page
-from handrail.shell.search import pattern_fault, read_matches, search_argv
-from handrail.text.clean import Cleaner
+from handrail.shell.search import answer_bytes, pattern_fault, read_matches, search_argv
 from handrail.text.cut import TextLimits
-from handrail.text.decode import Decoder
-from handrail.tools.arguments import BadArguments, parse, schema_of, without_null
+from handrail.text.page import fit_page
+from handrail.tools.arguments import BadArguments, parse, quoted, schema_of, without_null
 from handrail.tools.base import Tool, refusal
 from handrail.values.invocation import Invocation, OutputLimits
 from handrail.values.tool import Effect, ToolResult
 
 _LINES = 400
 _MAX_LINES = 2000
+_MOST = 2**53  # what JSON numbers hold exactly; no output has as many lines
 # A regular expression can backtrack for ever: it runs as a process that ends here, whatever it does.
 _SEARCH_S = 10.0
 
@@ -30,7 +31,10 @@ class ReadOutputArguments(msgspec.Struct, forbid_unknown_fields=True):
     """Arguments of `read_output`."""
 
     id: Annotated[str, msgspec.Meta(description='The id that the cut names, such as "out1".')]
-    start_line: Annotated[int, msgspec.Meta(description="The first line wanted; the output's first is 1.")] = 1
+    start_line: Annotated[
+        int, msgspec.Meta(description="The first line wanted; the output's first is 1.", le=_MOST)
+    ] = 1
+    start_char: Annotated[int, msgspec.Meta(description="Where in that line to begin, if it is long.", le=_MOST)] = 1
     max_lines: Annotated[int, msgspec.Meta(description="How many lines at most.", ge=1, le=_MAX_LINES)] = _LINES
     pattern: Annotated[str, msgspec.Meta(description="Show only lines that match this regular expression.")] | None = (
         None
@@ -57,7 +61,7 @@ class ReadOutputTool:
         output = self._outputs.find(asked.id)
         if output is None:
             there = ", ".join(self._outputs.ids()) or "none: nothing was cut so far"
-            return refusal(Code.NO_SUCH_OUTPUT, f"there is no output {asked.id[:40]!r}; kept are {there}.")
+            return refusal(Code.NO_SUCH_OUTPUT, f"there is no output {quoted(asked.id)}; kept are {there}.")
         try:
             if asked.pattern is not None:
                 return self._search(output, asked, asked.pattern, cancel)
@@ -66,23 +70,28 @@ class ReadOutputTool:
             return refusal(Code.IO_ERROR, f"{output.id} could not be read; run the command again.")
 
     def _page(self, output: Output, asked: ReadOutputArguments) -> ToolResult:
-        start = max(asked.start_line, 1)
+        start, char = max(asked.start_line, 1), max(asked.start_char, 1)
         page = read_page(output.path, start, asked.max_lines, max_bytes=4 * self._text.max_chars)
-        shown, next_line, cut_line = _fit(page.data, start, self._text.max_chars)
+        fitted = fit_page(page.data, start, char, self._text.max_chars)
+        next_line, next_char = fitted.next_line, fitted.next_char
         if next_line is None:
-            # A line longer than a page cannot be paged through; what follows it can.
             next_line = page.end_line + 1 if page.more else -1
-        lines = [f"{output.id}: {_range(start, len(shown))}", *shown]
-        if cut_line:
-            lines.append("[... the rest of this line is omitted ...]")
+        lines = [f"{output.id}: {_range(start, char, fitted.lines)}"]
+        if fitted.lines:
+            lines.append(fitted.text)
+        if page.cut and fitted.next_line is None:
+            lines.append(f"[... line {page.end_line} is longer than what can be shown of a line ...]")
+        if next_char > 1:
+            at = f"start_line={next_line}, start_char={next_char}"
+            lines.append(f'[... line {next_line} goes on: read_output(id="{output.id}", {at}) ...]')
         elif next_line > 0:
             lines.append(
                 f'[... more from line {next_line} on: read_output(id="{output.id}", start_line={next_line}) ...]'
             )
         else:
             lines += _missing_end(output)
-        facts = {"id": output.id, "start_line": start, "next_line": next_line, "content": "\n".join(shown)}
-        return ToolResult("\n".join(lines), data={**facts, "truncated": next_line > 0 or cut_line})
+        facts = {"id": output.id, "start_line": start, "next_line": next_line, "next_char": next_char}
+        return ToolResult("\n".join(lines), data={**facts, "content": fitted.text, "truncated": next_line > 0})
 
     def _search(self, output: Output, asked: ReadOutputArguments, pattern: str, cancel: Cancel) -> ToolResult:
         fault = pattern_fault(pattern)
@@ -97,7 +106,7 @@ class ReadOutputTool:
                 timeout_s=_SEARCH_S,
                 grace_s=0,
                 merge=False,
-                output=OutputLimits(head_bytes=8 * self._text.max_chars),
+                output=OutputLimits(head_bytes=answer_bytes(asked.max_lines, self._text.max_chars)),
             ),
             cancel=cancel,
         )
@@ -106,42 +115,25 @@ class ReadOutputTool:
             return refusal(Code.TIMED_OUT, f"the search took longer than {_SEARCH_S:g} s; {narrower}.")
         if completed.cancelled:
             return refusal(Code.CANCELLED, "the search was cancelled.")
-        if completed.exit_code != 0:
+        if completed.exit_code != 0 or completed.stdout.dropped_bytes:
             return refusal(Code.IO_ERROR, f"{output.id} could not be searched; page through it instead.")
         found = read_matches(completed.stdout.head)
         lines = [f"{output.id}: {len(found.matches)} matching lines from line {start} on"]
-        lines += [f"{number}:{text}" for number, text in found.matches]
+        lines += [f"{match.line}:{match.text}" for match in found.matches]
         if found.next_line > 0:
             lines.append(f"[... more matches may follow: search again with start_line={found.next_line} ...]")
         else:
             lines += _missing_end(output)
-        matches = [{"line": number, "text": text} for number, text in found.matches]
+        matches = [asdict(match) for match in found.matches]
         facts = {"id": output.id, "start_line": start, "next_line": found.next_line, "matches": matches}
         return ToolResult("\n".join(lines), data={**facts, "truncated": found.next_line > 0})
 
 
-def _fit(data: bytes, start: int, max_chars: int) -> tuple[list[str], int | None, bool]:
-    """The lines that fit, the number of the first that does not (None: all fit), and whether one was cut to fit."""
-    decoder, cleaner = Decoder(), Cleaner(scrollback=0)
-    lines = cleaner.feed(decoder.feed(data) + decoder.finish())
-    lines += cleaner.finish()
-    shown: list[str] = []
-    room = max_chars
-    for line in lines:
-        if len(line.text) > room:
-            if shown:
-                return shown, start + line.number - 1, False
-            following = start + line.number if data.endswith(b"\n") or line is not lines[-1] else None
-            return [line.text[:room]], following, True
-        shown.append(line.text)
-        room -= len(line.text) + 1
-    return shown, None, False
-
-
-def _range(start: int, count: int) -> str:
+def _range(start: int, char: int, count: int) -> str:
     if not count:
         return f"no line {start}: the output ends before it"
-    return f"line {start}" if count == 1 else f"lines {start} to {start + count - 1}"
+    behind = f", from character {char}" if char > 1 else ""
+    return f"line {start}{behind}" if count == 1 else f"lines {start}{behind} to {start + count - 1}"
 
 
 def _missing_end(output: Output) -> list[str]:
