@@ -32,10 +32,9 @@ _NAMES_S = 2.0
 def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
     """Run `invocation` in one of `slots`, on this thread, to its end."""
     started = monotonic()
-    enforced = ENFORCED[slots.mode]
     try:
         with interruptible(cancel):
-            child = SlotChild(slots, invocation, enforced)
+            child = SlotChild(slots, invocation)
             completed = supervise(child, invocation, started, cancel, on_output)
         if child.refusal is None:
             return completed
@@ -48,15 +47,14 @@ def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output:
         exit_code=refusal.exit_code,
         not_started=refusal.sentence,
         duration_s=monotonic() - started,
-        enforced=enforced,
+        enforced=ENFORCED[slots.mode],
     )
 
 
 class SlotChild:
     """A `Child` (see child.py) in a slot of its own, which it gives back when it is closed."""
 
-    def __init__(self, slots: Slots, invocation: Invocation, enforced: Enforced) -> None:
-        self.enforced = enforced
+    def __init__(self, slots: Slots, invocation: Invocation) -> None:
         self.refusal: NotStarted | None = None
         self.captures: Mapping[str, Capture] = {}
         self._slots = slots
@@ -66,6 +64,7 @@ class SlotChild:
         self._until_over = -1
         with Pipes(merge=invocation.merge) as pipes:
             self._slot = _started(slots, invocation, pipes)
+            self.enforced = ENFORCED[self._slot.mode]
             self.captures = {
                 name: Capture(fd, invocation.output, invocation.spill_dir) for name, fd in pipes.hand_over().items()
             }

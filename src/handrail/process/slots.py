@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,11 @@ class Slot:
             self.conversation.close()
             raise
 
+    @property
+    def mode(self) -> Mode:
+        """What its keeper can do."""
+        return self._owner.mode
+
     def is_usable(self) -> bool:
         """Whether a call can begin. A closed or foreign descriptor, or a word nobody asked for, says no."""
         if os.getpid() != self._pid or identity(self.conversation.fileno()) != self._identity:
@@ -104,10 +110,11 @@ class Slot:
         if self._pidfd >= 0:
             return
         if wait_readable(self.conversation.fileno(), _READY_S):
-            data, fds, _, _ = socket.recv_fds(self.conversation, _MESSAGE_BYTES, 1)
-            if data and fds:
-                os.set_inheritable(fds[0], False)  # noqa: FBT003 - takes no name
-                self._pidfd = fds[0]
+            _, ancillary, _, _ = self.conversation.recvmsg(
+                _MESSAGE_BYTES, socket.CMSG_SPACE(struct.calcsize("i")), socket.MSG_CMSG_CLOEXEC
+            )
+            for _, _, fd in ancillary:
+                (self._pidfd,) = struct.unpack("i", fd)
                 return
         raise NoWarden("no keeper could be started")
 
@@ -158,17 +165,14 @@ class Slots:
     """A session's slots. Safe to use from several threads; in a forked child of the host it is of no use."""
 
     def __init__(self, mode: Mode) -> None:
+        self.mode: Mode = mode
+        """What the keepers here can do: of the last that was made, or what is wanted until there is one."""
         self._wanted: Mode = mode
         self._lock = threading.Lock()
         self._idle: list[Slot] = []
-        self._busy: set[Slot] = set()
+        self._asking = False
         self._closed = False
         self._pid = os.getpid()
-
-    @property
-    def mode(self) -> Mode:
-        """What the keepers here can do. Starts the warden if need be; raises NoWarden."""
-        return warden(self._wanted).mode
 
     def acquire(self) -> Slot:
         """An idle slot, or a new one. Raises NoWarden."""
@@ -190,31 +194,38 @@ class Slots:
                     ) from failure
                 continue
             if slot.is_usable():
-                with self._lock:
-                    self._busy.add(slot)
+                self.mode = slot.mode
                 return slot
             slot.close()
 
     def refill(self) -> None:
         """Ask for a spare if there is none. It gets ready while the caller's command runs."""
         with self._lock:
-            if self._idle or self._closed:
+            if self._idle or self._asking or self._closed:
                 return
-        with contextlib.suppress(NoWarden, OSError):  # the next call asks again, and is told
+            self._asking = True
+        try:
             spare = Slot(warden(self._wanted))
-            with self._lock:
-                self._idle.insert(0, spare)
+            if not self._keep(spare, 0):
+                spare.close()
+        except (NoWarden, OSError):  # the next call asks again, and is told
+            return
+        finally:
+            self._asking = False
 
     def release(self, slot: Slot, *, clean: bool) -> None:
         """Take a slot back after its call. Only a clean one is used again."""
-        with self._lock:
-            self._busy.discard(slot)
-            keep = clean and not self._closed and len(self._idle) < _IDLE
-            if keep:
-                self._idle.append(slot)
-        if not keep:
+        if not (clean and self._keep(slot, _IDLE)):
             slot.kill()
             slot.close()
+
+    def _keep(self, slot: Slot, place: int) -> bool:
+        """Put it among the idle ones, of which the last is used first, unless there are enough or all is over."""
+        with self._lock:
+            if self._closed or len(self._idle) >= _IDLE:
+                return False
+            self._idle.insert(place, slot)
+            return True
 
     def close(self) -> None:
         """End all slots. Those with a call are their call's to give back, which finds this closed."""
