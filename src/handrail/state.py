@@ -8,11 +8,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
-import shutil
 import stat
-import tempfile
 import weakref
+from collections.abc import Iterator
 
 from handrail.errors import ConfigurationError
 
@@ -40,11 +38,13 @@ def lock_directory() -> str:
     raise ConfigurationError("There is no place for handrail's own files; make the home or /tmp writable.")
 
 
-def _default_places() -> tuple[str, str]:
+def _default_places() -> Iterator[str]:
     import platformdirs
 
-    ours = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
-    return os.path.realpath(platformdirs.user_state_dir("handrail")), os.path.realpath(ours)
+    yield os.path.realpath(platformdirs.user_state_dir("handrail"))
+    import tempfile
+
+    yield os.path.realpath(os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}"))
 
 
 def _sessions_directory(state_dir: str | os.PathLike[str] | None, root: str) -> str:
@@ -87,7 +87,7 @@ def _usable(directory: str) -> bool:
 def _claim(sessions: str) -> tuple[int, str]:
     """A new directory and the descriptor whose lock says that it is in use."""
     while True:
-        path = os.path.join(sessions, secrets.token_hex(8))
+        path = os.path.join(sessions, os.urandom(8).hex())
         lock_fd = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not _lock(lock_fd):  # a sweeping session came between the two lines above and will remove the file
             os.close(lock_fd)
@@ -122,6 +122,8 @@ def _lock(fd: int) -> bool:
 def _remove(lock_fd: int, path: str, owner_pid: int) -> None:
     if os.getpid() != owner_pid:
         return
+    import shutil
+
     shutil.rmtree(path, ignore_errors=True)
     if os.path.isdir(path):  # a command took its own permissions away on what it left in TMPDIR
         _open_up(path)

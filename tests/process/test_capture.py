@@ -81,10 +81,10 @@ def test_a_disk_that_fills_up_costs_the_rest_of_the_spill_not_the_command(tmp_pa
     ],
 )
 def test_a_failing_disk_is_told_in_words(monkeypatch: pytest.MonkeyPatch, number: int, words: str) -> None:
-    def fail(**_: object) -> None:
+    def fail(_directory: str) -> None:
         raise OSError(number, "as the system says it")
 
-    monkeypatch.setattr("tempfile.mkstemp", fail)
+    monkeypatch.setattr("handrail.process.capture.new_spill", fail)
     spill = Spill("anywhere", 100)
     spill.open(memoryview(b"a\nb\n"))
     assert (spill.error, spill.path, spill.kept_bytes, spill.lines_beyond) == (words, None, 0, 2)

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import TYPE_CHECKING
 
 from handrail.errors import ConfigurationError
 from handrail.process.cancel import Cancel
 from handrail.process.direct import ENFORCED as DIRECT
 from handrail.process.direct import run_direct
-from handrail.process.slot_child import ENFORCED, run_in_slot
-from handrail.process.slots import Slots
 from handrail.process.supervise import OnOutput
-from handrail.process.warden_process import Mode, NoWarden
 from handrail.values.completed import Completed, Enforced
 from handrail.values.invocation import Invocation
+
+# What makes slots is loaded with the first command: it is a tenth of what a toolbox takes to load.
+if TYPE_CHECKING:
+    from handrail.process.slots import Slots
+    from handrail.process.warden_process import Mode
 
 _MODES: dict[str, Mode | None] = {"T3": "namespace", "T2": "namespace", "T1": "reaper", "T0": None}
 
@@ -37,12 +40,14 @@ class LocalHost:
     @property
     def enforced(self) -> Enforced:
         slots = self._choose()
-        return ENFORCED[slots.mode] if slots is not None else DIRECT
+        return slots.enforced if slots is not None else DIRECT
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
         slots = self._choose()
         if slots is None:
             return run_direct(invocation, cancel, on_output)
+        from handrail.process.slot_child import run_in_slot
+
         return run_in_slot(slots, invocation, cancel, on_output)
 
     def close(self) -> None:
@@ -53,6 +58,9 @@ class LocalHost:
         """Slots if one could really be had when it was first tried, and from then on: no later failure steps down."""
         with self._lock:
             if not self._chosen and self._mode is not None:
+                from handrail.process.slots import Slots
+                from handrail.process.warden_process import NoWarden
+
                 self._chosen = True
                 slots = Slots(self._mode)
                 try:

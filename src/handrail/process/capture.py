@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 
 from handrail.values.completed import Captured
 from handrail.values.invocation import OutputLimits
@@ -100,7 +99,7 @@ class Spill:
 
     def open(self, head: memoryview) -> None:
         try:
-            self._fd, self.path = tempfile.mkstemp(prefix="spill-", dir=self._directory)
+            self._fd, self.path = new_spill(self._directory)
         except OSError as failure:
             self._give_up(failure)
         self.write(head)
@@ -132,6 +131,12 @@ class Spill:
     def _give_up(self, failure: OSError) -> None:
         self.close()
         self.error = _WORDS.get(failure.errno or 0, "the disk refused it")
+
+
+def new_spill(directory: str) -> tuple[int, str]:
+    """A new file of mode 0600, open for writing, and its path. Raises OSError."""
+    path = os.path.join(directory, f"spill-{os.urandom(8).hex()}")
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), path
 
 
 _WORDS = {

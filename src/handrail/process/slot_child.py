@@ -13,17 +13,12 @@ from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
 from handrail.process.interrupts import interruptible
-from handrail.process.slots import Answer, Slot, Slots
+from handrail.process.slots import ENFORCED, Answer, Slot, Slots
 from handrail.process.spawn import UMASK, Pipes, no_room, not_started
 from handrail.process.supervise import OnOutput, supervise
-from handrail.process.warden_process import Mode, NoWarden
-from handrail.values.completed import Completed, Enforced, LeftBehind
+from handrail.process.warden_process import NoWarden
+from handrail.values.completed import Completed, LeftBehind
 from handrail.values.invocation import Invocation
-
-ENFORCED: Mapping[Mode, Enforced] = {
-    "namespace": Enforced(tier="T2", processes="PID namespace", files="none", network="none"),
-    "reaper": Enforced(tier="T1", processes="child subreaper", files="none", network="none"),
-}
 
 # For naming what a command left, which a keeper does at once; without an answer it is ended unnamed.
 _NAMES_S = 2.0
@@ -47,7 +42,7 @@ def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output:
         exit_code=refusal.exit_code,
         not_started=refusal.sentence,
         duration_s=monotonic() - started,
-        enforced=ENFORCED[slots.mode],
+        enforced=slots.enforced,
     )
 
 

@@ -19,7 +19,7 @@ from time import monotonic
 from typing import cast
 
 from handrail.process.warden_process import Mode, NoWarden, WardenProcess, identity, send, wait_readable, warden
-from handrail.values.completed import LeftBehind
+from handrail.values.completed import Enforced, LeftBehind
 
 # A keeper is a fork of a small process: 3 ms when measured. One that takes so long is lost.
 _READY_S = 10.0
@@ -30,6 +30,12 @@ _SWEEP_S = 1.0
 # More idle slots than this are left over from a burst; each holds a process of some 5 MB.
 _IDLE = 4
 _MESSAGE_BYTES = 128 * 1024
+
+
+ENFORCED: Mapping[Mode, Enforced] = {
+    "namespace": Enforced(tier="T2", processes="PID namespace", files="none", network="none"),
+    "reaper": Enforced(tier="T1", processes="child subreaper", files="none", network="none"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +179,11 @@ class Slots:
         self._asking = False
         self._closed = False
         self._pid = os.getpid()
+
+    @property
+    def enforced(self) -> Enforced:
+        """What holds for commands here. Raises NoWarden."""
+        return ENFORCED[self.mode]
 
     def acquire(self) -> Slot:
         """An idle slot, or a new one. Raises NoWarden."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +68,8 @@ def spawn(invocation: Invocation, pipes: Pipes) -> subprocess.Popen[bytes]:
         raise NotStarted("The host program ignores SIGCHLD, so no exit code could be read; set it to its default.", 125)
     if _starts_unclean():
         # Ignored and blocked signals pass through exec, and only code in the child can undo that.
+        import shutil
+
         program = shutil.which(argv[0], path=invocation.env.get("PATH", os.defpath))
         if program is None:
             raise NotStarted(f"{argv[0]}: not found", 127)

@@ -6,10 +6,10 @@ What is kept is raw. Files live in the session's directory and go with it; the o
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from dataclasses import dataclass
 
+from handrail.process.capture import new_spill
 from handrail.values.completed import Captured
 from handrail.values.invocation import MIB
 
@@ -83,7 +83,7 @@ class Outputs:
         return list(self._kept)
 
     def _write(self, data: bytes) -> str:
-        fd, path = tempfile.mkstemp(prefix="spill-", dir=self._directory)
+        fd, path = new_spill(self._directory)
         try:
             with open(fd, "wb") as file:
                 file.write(data)

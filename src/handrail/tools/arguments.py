@@ -75,26 +75,29 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _wanted(kind: Any) -> str:
-    info = msgspec.inspect.type_info(kind)
-    kinds = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    bare = [each.type if isinstance(each, msgspec.inspect.Metadata) else each for each in kinds]
-    words = [_WORDS[type(each)] for each in bare if type(each) in _WORDS]
-    bounds = [f"{word} {bound}" for each in bare for word, bound in _bounds(each)]
-    return " or ".join(words) + "".join(f", {bound}" for bound in bounds)
+    from msgspec import inspect  # only a fault needs it
+
+    words: dict[type[inspect.Type], str] = {
+        inspect.StrType: "text",
+        inspect.IntType: "a whole number",
+        inspect.FloatType: "a number",
+        inspect.BoolType: "true or false",
+    }
+    info = inspect.type_info(kind)
+    kinds = info.types if isinstance(info, inspect.UnionType) else (info,)
+    bare = [each.type if isinstance(each, inspect.Metadata) else each for each in kinds]
+    names = [words[type(each)] for each in bare if type(each) in words]
+    bounds = [
+        f", {bound}"
+        for each in bare
+        if isinstance(each, (inspect.IntType, inspect.FloatType))
+        for bound in _bounds(each)
+    ]
+    return " or ".join(names) + "".join(bounds)
 
 
-def _bounds(info: msgspec.inspect.Type) -> list[tuple[str, float]]:
-    if not isinstance(info, (msgspec.inspect.IntType, msgspec.inspect.FloatType)):
-        return []
-    return [(word, bound) for word, bound in (("at least", info.ge), ("at most", info.le)) if bound is not None]
-
-
-_WORDS: dict[type[msgspec.inspect.Type], str] = {
-    msgspec.inspect.StrType: "text",
-    msgspec.inspect.IntType: "a whole number",
-    msgspec.inspect.FloatType: "a number",
-    msgspec.inspect.BoolType: "true or false",
-}
+def _bounds(info: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> list[str]:
+    return [f"{word} {bound}" for word, bound in (("at least", info.ge), ("at most", info.le)) if bound is not None]
 
 
 def _shown(value: Any) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 _OF_EXIT_1 = {
     **dict.fromkeys(
         ("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"),
@@ -32,6 +30,8 @@ def hint_for(command: str, exit_code: int | None) -> str | None:
 
 
 def _last_program(command: str) -> str:
+    import shlex  # only an exit code of 1 needs it
+
     try:
         lexer = shlex.shlex(command.rstrip().replace("\n", " ; "), posix=True, punctuation_chars=True)
         words = list(lexer)
