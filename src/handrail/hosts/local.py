@@ -33,6 +33,7 @@ class LocalHost:
         if asked not in _MODES:
             raise ConfigurationError(f"HANDRAIL_TIER must be one of {', '.join(_MODES)}; it is {asked!r}.")
         self._mode: Mode | None = _MODES[asked]
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._chosen = self._mode is None
         self._slots: Slots | None = None
@@ -43,6 +44,8 @@ class LocalHost:
         return slots.enforced if slots is not None else DIRECT
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
+        if os.getpid() != self._pid:  # before the lock, which a thread that is not here may have held
+            return _of_another_process()
         slots = self._choose()
         if slots is None:
             return run_direct(invocation, cancel, on_output)
@@ -70,3 +73,8 @@ class LocalHost:
                 else:
                     self._slots = slots
             return self._slots
+
+
+def _of_another_process() -> Completed:
+    sentence = "The session belongs to the process that this one was forked from."
+    return Completed(exit_code=125, not_started=sentence, duration_s=0.0, enforced=DIRECT)

@@ -157,10 +157,15 @@ class Slot:
                 self._owner.settle(latest - monotonic())
 
     def close(self) -> None:
-        """Give the descriptors up, those that are still ours. The keeper ends what it has when it notices."""
+        """Give the descriptors up, those that are still ours, and end the keeper, which has no call any more.
+
+        The closed socket alone would not end it if a child that the host forked holds a copy.
+        """
         if identity(self.conversation.fileno()) == self._identity:
             self.conversation.close()
             if self._pidfd >= 0:
+                with contextlib.suppress(OSError):
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
                 os.close(self._pidfd)
         else:
             self.conversation.detach()
