@@ -44,9 +44,9 @@ class LocalHost:
         return slots.enforced if slots is not None else DIRECT
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
-        if os.getpid() != self._pid:  # before the lock, which a thread that is not here may have held
-            return _of_another_process()
         slots = self._choose()
+        if os.getpid() != self._pid:
+            return _of_another_process()
         if slots is None:
             return run_direct(invocation, cancel, on_output)
         from handrail.process.slot_child import run_in_slot
@@ -59,6 +59,8 @@ class LocalHost:
 
     def _choose(self) -> Slots | None:
         """Slots if one could really be had when it was first tried, and from then on: no later failure steps down."""
+        if os.getpid() != self._pid:  # a thread that is not here may have held the lock at the moment of the fork
+            return self._slots
         with self._lock:
             if not self._chosen and self._mode is not None:
                 from handrail.process.slots import Slots

@@ -27,6 +27,8 @@ _READY_S = 10.0
 _KILL_S = 5.0
 # A keeper that does not sweep in this time was stopped or killed; its warden does it then.
 _SWEEP_S = 1.0
+# A warden may end between the look at it and the request; so many in a row are no coincidence.
+_WARDENS = 3
 # More idle slots than this are left over from a burst; each holds a process of some 5 MB.
 _IDLE = 4
 _MESSAGE_BYTES = 128 * 1024
@@ -85,20 +87,24 @@ def _named(row: object) -> LeftBehind:
 
 
 class Slot:
-    """The conversation with one keeper. Used by one call at a time."""
+    """The conversation with one keeper. Used by one call at a time. Raises NoWarden where the warden has gone."""
 
     def __init__(self, owner: WardenProcess) -> None:
         self._owner = owner
         self._pid = os.getpid()
         self._pidfd = -1
-        self.conversation, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._pidfd_identity: tuple[int, int] | None = None
+        try:
+            self.conversation, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError as failure:
+            raise NoWarden("no descriptor is left for a conversation with a keeper") from failure
         self._identity = identity(self.conversation.fileno())
         try:
             with theirs:
                 owner.keep(theirs)
-        except OSError:
+        except OSError as failure:
             self.conversation.close()
-            raise
+            raise NoWarden("no keeper could be asked for") from failure
 
     @property
     def mode(self) -> Mode:
@@ -106,22 +112,29 @@ class Slot:
         return self._owner.mode
 
     def is_usable(self) -> bool:
-        """Whether a call can begin. A closed or foreign descriptor, or a word nobody asked for, says no."""
+        """Whether a call can begin. A closed or foreign descriptor, or a word nobody asked for, says no.
+
+        So does a warden's end: a keeper that lives on ends in a moment.
+        """
         if os.getpid() != self._pid or identity(self.conversation.fileno()) != self._identity:
             return False
-        return self._pidfd >= 0 and not wait_readable(self.conversation.fileno(), 0)
+        return self._owner.is_usable() and self._pidfd >= 0 and not wait_readable(self.conversation.fileno(), 0)
 
     def wait_until_ready(self) -> None:
-        """For a new slot: until its keeper speaks. Raises NoWarden."""
+        """For a new slot: until its keeper speaks. Raises NoWarden, and the slot is closed then."""
         if self._pidfd >= 0:
             return
-        if wait_readable(self.conversation.fileno(), _READY_S):
+        if not wait_readable(self.conversation.fileno(), _READY_S):
+            self._owner.stop()  # a command of the same user may have stopped it: the next one does better
+        with contextlib.suppress(OSError):
             _, ancillary, _, _ = self.conversation.recvmsg(
-                _MESSAGE_BYTES, socket.CMSG_SPACE(struct.calcsize("i")), socket.MSG_CMSG_CLOEXEC
+                _MESSAGE_BYTES, socket.CMSG_SPACE(struct.calcsize("i")), socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
             )
             for _, _, fd in ancillary:
                 (self._pidfd,) = struct.unpack("i", fd)
+                self._pidfd_identity = identity(self._pidfd)
                 return
+        self.close()
         raise NoWarden("no keeper could be started")
 
     def ask(self, request: Mapping[str, object], fds: Sequence[int] = ()) -> None:
@@ -194,25 +207,33 @@ class Slots:
         """An idle slot, or a new one. Raises NoWarden."""
         if os.getpid() != self._pid:
             raise NoWarden("the session belongs to the process that this one was forked from")
+        slot = self._idle_slot() or self._new_slot()
+        self.mode = slot.mode
+        return slot
+
+    def _idle_slot(self) -> Slot | None:
         while True:
             with self._lock:
-                slot = self._idle.pop() if self._idle else None
-            fresh = slot is None
-            try:
-                slot = slot or Slot(warden(self._wanted))
+                if not self._idle:
+                    return None
+                slot = self._idle.pop()
+            with contextlib.suppress(NoWarden):
                 slot.wait_until_ready()
-            except (NoWarden, OSError) as failure:
-                if slot is not None:
-                    slot.close()
-                if fresh:
-                    raise (
-                        failure if isinstance(failure, NoWarden) else NoWarden("no keeper could be asked for")
-                    ) from failure
-                continue
-            if slot.is_usable():
-                self.mode = slot.mode
-                return slot
+                if slot.is_usable():
+                    return slot
             slot.close()
+
+    def _new_slot(self, tries: int = _WARDENS) -> Slot:
+        """Raises NoWarden."""
+        owner = warden(self._wanted)
+        try:
+            slot = Slot(owner)
+            slot.wait_until_ready()
+        except NoWarden:
+            if tries == 1 or owner.is_usable():
+                raise
+            return self._new_slot(tries - 1)
+        return slot
 
     def refill(self) -> None:
         """Ask for a spare if there is none. It gets ready while the caller's command runs."""

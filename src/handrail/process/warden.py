@@ -178,12 +178,13 @@ def can_make_namespaces() -> bool:
     return worked and came_back
 
 
-def enter_user_namespace() -> bool:
+def enter_user_namespace(fds: list[int]) -> bool:
     """As an ordinary user: become pid 1 of a PID namespace that a user namespace of ours owns.
 
     A keeper's namespace can only be left again (setns) towards one that we own. In a forked child, as a failure on the
     way cannot be undone: this returns True there, and False in the process that called if it did not work. If it did,
-    that process waits here for the end and never returns.
+    that process waits here for the end and never returns. It keeps none of `fds`: the host must see the warden's own
+    end by them.
     """
     reading, writing = os.pipe()
     uid, gid = os.getuid(), os.getgid()
@@ -192,6 +193,7 @@ def enter_user_namespace() -> bool:
         os.close(writing)
         worked = os.read(reading, 1) == b"!"
         os.close(reading)
+        close_all(fds if worked else [])
         os.waitpid(pid, 0)
         if worked:
             os._exit(0)
@@ -208,7 +210,7 @@ def enter_user_namespace() -> bool:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of credentials takes it back
     inner = os.fork()
     if inner:
-        os.close(writing)
+        close_all([writing, *fds])
         os.waitpid(inner, 0)
         os._exit(0)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -217,6 +219,12 @@ def enter_user_namespace() -> bool:
     os.write(writing, b"!")
     os.close(writing)
     return True
+
+
+def close_all(fds: list[int]) -> None:
+    """Close descriptors of ours."""
+    for fd in fds:
+        os.close(fd)
 
 
 def start_clean(fds: list[int]) -> None:
@@ -240,8 +248,9 @@ def is_within(limit: int, other: int) -> bool:
 
 def main(control_fd: int, host_pidfd: int, mode: str) -> None:
     """Become what `mode` asks for, or less, say which, and serve."""
-    start_clean([control_fd, host_pidfd])
-    in_namespaces = mode == "namespace" and (can_make_namespaces() or enter_user_namespace())
+    fds = [control_fd, host_pidfd]
+    start_clean(fds)
+    in_namespaces = mode == "namespace" and (can_make_namespaces() or enter_user_namespace(fds))
     if not in_namespaces:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Commands of the same user can then neither trace this process and its keepers nor look into them.

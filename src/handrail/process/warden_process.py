@@ -46,8 +46,13 @@ class WardenProcess:
             raise
 
     def is_usable(self) -> bool:
-        """Whether the socket is still ours: a host may close every descriptor it finds, and reuse the numbers."""
-        return self._popen.poll() is None and identity(self._control.fileno()) == self._identity
+        """Whether it lives, and its socket is still ours: a host may close all descriptors, and reuse the numbers."""
+        fd = self._control.fileno()
+        if self._popen.poll() is not None or identity(fd) != self._identity:
+            return False
+        # It has spoken its only word before, so all that can be read is its end. An ordinary user's `_popen` only
+        # waits for the warden proper, and ends a little later than that.
+        return not wait_readable(fd, 0)
 
     def keep(self, conversation: socket.socket) -> None:
         """Have a keeper made that talks over `conversation`; it is closed where none can be. Raises OSError."""
@@ -65,18 +70,25 @@ class WardenProcess:
 
     def forget(self) -> None:
         """In a forked child: closing its copy of the socket changes nothing for the parent, whose child this is."""
-        self._control.close()
+        self._let_go()
         self._popen.returncode = 0
 
     def stop(self) -> None:
         """End it and all keepers, and collect it."""
-        if hasattr(self, "_identity") and identity(self._control.fileno()) == self._identity:
+        self._let_go()
+        if hasattr(self, "_popen"):
+            try:
+                self._popen.wait(_END_S)
+            except subprocess.TimeoutExpired:  # somebody stopped it, or it is no warden at all
+                self._popen.kill()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._popen.wait(_END_S)
+
+    def _let_go(self) -> None:
+        if identity(self._control.fileno()) == self._identity:
             self._control.close()
         else:
             self._control.detach()
-        if hasattr(self, "_popen"):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(_END_S)
 
 
 def warden(mode: Mode) -> WardenProcess:
