@@ -119,9 +119,7 @@ def test_without_a_home_the_temporary_directory_serves(
     directory.close()
 
 
-def test_where_no_place_is_left_the_user_is_told_what_to_pass(
-    tmp_path: Path, workspace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_place_is_left_the_user_is_told_what_to_pass(workspace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", workspace)
     monkeypatch.setattr("tempfile.tempdir", workspace)
     with pytest.raises(ConfigurationError, match="pass state_dir="):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,13 +37,20 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """The usual environment of a command, with an empty home."""
     home = tmp_path / "home"
     home.mkdir()
-    host = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
-    return build(host, policy="allow", tmpdir=str(tmp_path)).variables
+    variables = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+    return build(variables, policy="allow", tmpdir=str(tmp_path)).variables
 
 
 @pytest.fixture
-def session(root: Path, private: Path, environment: dict[str, str]) -> Session:
-    return Session(Workspace(root), LocalHost(), str(private), environment)
+def host() -> Generator[LocalHost]:
+    """This machine, in the tier that it has."""
+    with closing(LocalHost()) as host:
+        yield host
+
+
+@pytest.fixture
+def session(root: Path, private: Path, environment: dict[str, str], host: LocalHost) -> Session:
+    return Session(Workspace(root), host, str(private), environment)
 
 
 @pytest.fixture

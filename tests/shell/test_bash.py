@@ -91,22 +91,22 @@ def test_the_package_may_lie_anywhere(
 
 @pytest.mark.parametrize("name", ["plain", "it's", "a $HOME `id` *", 'quote " and \\', "line\nend"])
 def test_the_session_directory_may_lie_anywhere(
-    name: str, root: Path, tmp_path: Path, environment: dict[str, str]
+    name: str, root: Path, tmp_path: Path, environment: dict[str, str], host: LocalHost
 ) -> None:
     place = tmp_path / name
     place.mkdir()
-    session = Session(Workspace(root), LocalHost(), str(place), environment)
+    session = Session(Workspace(root), host, str(place), environment)
     ran = session.run("cd sub; echo hi" + " " * LIMIT, timeout_s=20)
     assert (text(ran), ran.cwd) == ("hi\n", "sub")
 
 
 def test_what_changes_how_bash_starts_does_not_keep_the_report_away(
-    root: Path, private: Path, tmp_path: Path, environment: dict[str, str]
+    root: Path, private: Path, tmp_path: Path, environment: dict[str, str], host: LocalHost
 ) -> None:
     theirs = tmp_path / "theirs.sh"
     theirs.write_text("echo read")
     odd = {"POSIXLY_CORRECT": "it's", "SHELLOPTS": "posix:xtrace", "BASHOPTS": "extdebug", "BASH_ENV": str(theirs)}
-    session = Session(Workspace(root), LocalHost(), str(private), {**environment, **odd})
+    session = Session(Workspace(root), host, str(private), {**environment, **odd})
     ran = session.run("cd sub; env | grep -E '^(POSIXLY_CORRECT|SHELLOPTS|BASHOPTS|BASH_ENV|__)'", timeout_s=20)
     assert (text(ran), ran.cwd) == ("POSIXLY_CORRECT=it's\n", "sub")
     assert text(session.run("[[ $SHELLOPTS == *posix* ]] && echo posix", timeout_s=20)) == "posix\n"

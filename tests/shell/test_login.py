@@ -32,12 +32,12 @@ NAMES = [
 
 
 @pytest.fixture
-def login(root: Path, private: Path, environment: dict[str, str]) -> WithProfile:
+def login(root: Path, private: Path, environment: dict[str, str], host: LocalHost) -> WithProfile:
     """A session of login shells with this profile."""
 
     def make(profile: str) -> Session:
         (Path(environment["HOME"]) / ".bash_profile").write_text(profile)
-        return Session(Workspace(root), LocalHost(), str(private), environment, login=True)
+        return Session(Workspace(root), host, str(private), environment, login=True)
 
     return make
 
@@ -105,10 +105,10 @@ def test_a_readonly_secret_is_at_least_not_exported(login: WithProfile) -> None:
     assert (text(ran), ran.cwd) == ("0\n", "sub")
 
 
-def test_what_the_settings_pass_stays(root: Path, private: Path, environment: dict[str, str]) -> None:
+def test_what_the_settings_pass_stays(root: Path, private: Path, environment: dict[str, str], host: LocalHost) -> None:
     (Path(environment["HOME"]) / ".bash_profile").write_text("export GITHUB_TOKEN=new OTHER_TOKEN=x\n")
     passed = {**environment, "GITHUB_TOKEN": "old", "LD_PRELOAD_X": "kept"}
-    session = Session(Workspace(root), LocalHost(), str(private), passed, login=True)
+    session = Session(Workspace(root), host, str(private), passed, login=True)
     assert out(session, "env | grep -E 'TOKEN|LD_'|sort") == "GITHUB_TOKEN=new\nLD_PRELOAD_X=kept\n"
 
 

@@ -225,7 +225,7 @@ def what_happened(completed: Completed) -> tuple[object, ...]:
 
 @pytest.mark.parametrize(("script", "cwd"), SCRIPTS, ids=[script for script, _ in SCRIPTS])
 def test_a_script_does_what_it_does_in_plain_bash(
-    script: str, cwd: str, session: Session, root: Path, environment: dict[str, str]
+    script: str, cwd: str, session: Session, root: Path, environment: dict[str, str], host: LocalHost
 ) -> None:
     plain = Invocation(
         argv=("bash", "-c", "--", script),
@@ -235,7 +235,7 @@ def test_a_script_does_what_it_does_in_plain_bash(
         merge=False,
     )
     with closing(Cancel()) as cancel:
-        expected = LocalHost().run(plain, cancel=cancel)
+        expected = host.run(plain, cancel=cancel)
     shutil.rmtree(root)
     (root / "sub" / "deep").mkdir(parents=True)
 

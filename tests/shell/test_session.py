@@ -216,17 +216,17 @@ def test_a_command_that_meddles_with_the_report_loses_only_that(sh: Sh, private:
 
 
 def test_without_room_for_a_report_the_command_runs_all_the_same(
-    root: Path, tmp_path: Path, environment: dict[str, str]
+    root: Path, tmp_path: Path, environment: dict[str, str], host: LocalHost
 ) -> None:
-    nowhere = Session(Workspace(root), LocalHost(), str(tmp_path / "nowhere"), environment)
+    nowhere = Session(Workspace(root), host, str(tmp_path / "nowhere"), environment)
     ran = nowhere.run("cd sub; echo fine; exit 4", timeout_s=20)
     assert (text(ran), ran.completed.exit_code, ran.cwd, ran.unreported) == ("fine\n", 4, ".", True)
 
 
 def test_without_room_for_a_long_command_it_is_not_started(
-    root: Path, tmp_path: Path, environment: dict[str, str]
+    root: Path, tmp_path: Path, environment: dict[str, str], host: LocalHost
 ) -> None:
-    nowhere = Session(Workspace(root), LocalHost(), str(tmp_path / "nowhere"), environment)
+    nowhere = Session(Workspace(root), host, str(tmp_path / "nowhere"), environment)
     ran = nowhere.run("# " + "x" * 200_000, timeout_s=20)
     assert ran.completed.exit_code == 125
     assert ran.completed.not_started == (
@@ -236,18 +236,18 @@ def test_without_room_for_a_long_command_it_is_not_started(
 
 
 def test_without_bash_the_hosts_own_words_are_passed_on(
-    root: Path, private: Path, tmp_path: Path, environment: dict[str, str]
+    root: Path, private: Path, tmp_path: Path, environment: dict[str, str], host: LocalHost
 ) -> None:
-    session = Session(Workspace(root), LocalHost(), str(private), {**environment, "PATH": str(tmp_path)})
+    session = Session(Workspace(root), host, str(private), {**environment, "PATH": str(tmp_path)})
     ran = session.run("true", timeout_s=20)
     assert (ran.completed.exit_code, ran.completed.not_started) == (127, "bash: not found")
     assert not ran.unreported
 
 
 def test_an_environment_beyond_the_systems_limit_is_told(
-    root: Path, private: Path, environment: dict[str, str]
+    root: Path, private: Path, environment: dict[str, str], host: LocalHost
 ) -> None:
-    session = Session(Workspace(root), LocalHost(), str(private), {**environment, "BIG": "x" * 200_000})
+    session = Session(Workspace(root), host, str(private), {**environment, "BIG": "x" * 200_000})
     ran = session.run("true", timeout_s=20)
     assert ran.completed.not_started is not None
     assert ran.completed.exit_code == 126
