@@ -247,11 +247,13 @@ def is_within(limit: int, other: int) -> bool:
 
 
 def main(control_fd: int, host_pidfd: int, mode: str) -> None:
-    """Become what `mode` asks for, or less, say which, and serve."""
+    """Become what `mode` asks for, or less, say which, and serve. Where there can be neither, just end."""
     fds = [control_fd, host_pidfd]
     start_clean(fds)
     in_namespaces = mode == "namespace" and (can_make_namespaces() or enter_user_namespace(fds))
     if not in_namespaces:
+        if not os.path.samefile("/proc/self", f"/proc/{os.getpid()}"):
+            return  # the /proc of another PID namespace: its numbers are those of strangers here
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Commands of the same user can then neither trace this process and its keepers nor look into them.
     libc.prctl(PR_SET_DUMPABLE, 0)
