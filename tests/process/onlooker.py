@@ -171,12 +171,15 @@ class Host:
             line.insert(0, programs[line[0].parent])
         return line
 
-    def survivors(self, within_s: float) -> list[Seen]:
-        """What is still there after that time at the latest."""
+    def survivors(self, within_s: float, forked: int = 0) -> list[Seen]:
+        """What is still there after that time at the latest, where so many forked children are to live on.
+
+        One more may be on its way to become a warden: only when it has, is there an end to see.
+        """
         latest = time.monotonic() + within_s
-        while (found := self.seen()) and time.monotonic() < latest:
+        while (self.seen() or len(self.forked()) != forked) and time.monotonic() < latest:
             time.sleep(0.005)
-        return found
+        return [*self.seen(), *self.forked()[forked:]]
 
     def clean(self) -> None:
         """Whatever a failed test left."""
@@ -199,6 +202,7 @@ class Hosts:
     def __init__(self, place: Path) -> None:
         self._place = place
         self._started: list[Host] = []
+        self._others: list[Hosts] = []
         self._numbers = itertools.count()
         shutil.copytree(SOURCE, place / "source" / "handrail", ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(place, quiet=1)
@@ -211,8 +215,20 @@ class Hosts:
         self._started.append(Host(self._place, tag, argv, tier))
         return self._started[-1]
 
+    def with_source_changed(self, name: str, before: str, after: str) -> Hosts:
+        """Hosts from a copy in which each `before` in the module process/NAME is an `after`."""
+        changed = Hosts(self._place / f"changed-{next(self._numbers)}")
+        self._others.append(changed)
+        module = changed._place / "source" / "handrail" / "process" / name
+        text = module.read_text()
+        assert before in text
+        module.write_text(text.replace(before, after))
+        return changed
+
     def clean(self) -> None:
         """End what a failed test left."""
+        for others in self._others:
+            others.clean()
         for host in self._started:
             host.clean()
         self._started.clear()

@@ -90,8 +90,9 @@ def test_a_killed_host_leaves_nothing(hosts: Hosts, user: User, mode: str, life:
         moment = random.uniform(0, 0.3)
         time.sleep(moment)
         host.kill()
-        assert host.survivors(GONE_S) == [], f"killed after {moment:.3f} s"
-        assert len(host.forked()) == (life == FORKED)
+        forked = int(life == FORKED)
+        assert host.survivors(GONE_S, forked) == [], f"killed after {moment:.3f} s"
+        assert len(host.forked()) == forked
         host.clean()
 
 
