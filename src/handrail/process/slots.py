@@ -116,14 +116,20 @@ class Slot:
 
         So does a warden's end: a keeper that lives on ends in a moment.
         """
-        if os.getpid() != self._pid or identity(self.conversation.fileno()) != self._identity:
-            return False
-        return self._owner.is_usable() and self._pidfd >= 0 and not wait_readable(self.conversation.fileno(), 0)
+        return (
+            self._is_ours()
+            and self._owner.is_usable()
+            and self._pidfd >= 0
+            and not wait_readable(self.conversation.fileno(), 0)
+        )
 
     def wait_until_ready(self) -> None:
         """For a new slot: until its keeper speaks. Raises NoWarden, and the slot is closed then."""
         if self._pidfd >= 0:
             return
+        if not self._is_ours():
+            self.close()
+            raise NoWarden("somebody closed the conversation with the keeper")
         if not wait_readable(self.conversation.fileno(), _READY_S):
             self._owner.stop()  # a command of the same user may have stopped it: the next one does better
         with contextlib.suppress(OSError):
@@ -168,6 +174,9 @@ class Slot:
         if self._owner.mode == "reaper":
             with contextlib.suppress(OSError):  # the warden has gone, and ended all before
                 self._owner.settle(latest - monotonic())
+
+    def _is_ours(self) -> bool:
+        return os.getpid() == self._pid and identity(self.conversation.fileno()) == self._identity
 
     def close(self) -> None:
         """Give the descriptors up, those that are still ours, and end the keeper, which has no call any more.

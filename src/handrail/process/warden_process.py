@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -161,19 +162,23 @@ def _start(mode: Mode, control_fd: int) -> subprocess.Popen[bytes]:
         me = os.pidfd_open(os.getpid())
     except (AttributeError, OSError) as failure:
         raise NoWarden("this system has no process descriptors (Linux 5.3)") from failure
+    passed: list[int] = []
     try:
+        # The lowest three become the warden's standard ones, and a host may have had those closed.
+        passed += (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (control_fd, me))
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", _PROGRAM, str(control_fd), str(me), mode],
+            [sys.executable, "-I", "-S", "-B", _PROGRAM, *map(str, passed), mode],
             env={},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(control_fd, me),
+            pass_fds=passed,
             start_new_session=True,
         )
     finally:
-        os.close(me)
+        for fd in (me, *passed):
+            os.close(fd)
 
 
 def _wait_until_ready(control: socket.socket) -> Mode:
