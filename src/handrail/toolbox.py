@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from types import TracebackType
 from typing import Any, Literal
 
@@ -19,13 +19,15 @@ from handrail.gate.lock import Busy, WorkspaceLock
 from handrail.hosts.base import Host
 from handrail.hosts.local import LocalHost
 from handrail.process.cancel import Cancel, Stop
+from handrail.process.child import NotStarted
 from handrail.process.environment import build
 from handrail.process.feed import Feed, Listener
+from handrail.process.interrupts import deferred, interruptible
 from handrail.shell.outputs import Outputs
 from handrail.shell.session import Session
 from handrail.state import SessionDirectory
 from handrail.text.cut import TextLimits
-from handrail.tools.arguments import quoted
+from handrail.tools.arguments import BadArguments, quoted
 from handrail.tools.base import Tool, refusal
 from handrail.tools.read_output import ReadOutputTool
 from handrail.tools.shell import ShellSettings, ShellTool
@@ -169,15 +171,16 @@ class Toolbox:
         """
         if os.getpid() != self._pid:
             return
-        with self._idle:
-            self._closed = True
-            for cancel in self._running:
-                cancel.request(Stop.KILL)
-            self._idle.wait_for(lambda: not self._running, _CLOSE_S)
-        if self._feed is not None:
-            self._feed.close()
-        self._host.close()
-        self._directory.close()
+        with closing(Cancel()) as interrupted, deferred(interrupted):
+            with self._idle:
+                self._closed = True
+                for cancel in self._running:
+                    cancel.request(Stop.KILL)
+                self._idle.wait_for(lambda: not self._running, _CLOSE_S)
+            if self._feed is not None:
+                self._feed.close()
+            self._host.close()
+            self._directory.close()
 
     def __enter__(self) -> Toolbox:
         return self
@@ -203,6 +206,17 @@ class Toolbox:
             return refusal(Code.UNKNOWN_TOOL, f"there is no tool {quoted(name)}; there are {', '.join(self._tools)}.")
         if not _is_object(arguments):
             return refusal(Code.BAD_ARGUMENTS, "the arguments must be a JSON object.")
+        try:
+            parsed = tool.parse(arguments or {})
+            # From before anything is held: a Ctrl-C between two lines would leave it held for ever.
+            with interruptible(cancel):
+                return self._run(tool, parsed, cancel)
+        except BadArguments as bad:
+            return refusal(Code.BAD_ARGUMENTS, bad.sentence)
+        except NotStarted as failure:
+            return refusal(Code.COULD_NOT_START, failure.sentence)
+
+    def _run(self, tool: Tool, parsed: Any, cancel: Cancel) -> ToolResult:
         if os.getpid() != self._pid:  # before the lock: another thread may have held it at the moment of the fork
             return refusal(Code.CLOSED, "the session belongs to the process that this one was forked from.")
         with self._idle:
@@ -211,7 +225,7 @@ class Toolbox:
             self._running.add(cancel)
         try:
             with self._workspace_lock.held() if tool.effect is Effect.CHANGE else nullcontext():
-                return tool.run(arguments or {}, cancel)
+                return tool.run(parsed, cancel)
         except Busy:
             return refusal(Code.BUSY, "another operation is running; retry later.")
         finally:

@@ -121,7 +121,7 @@ def test_a_search_gives_numbers_and_where_to_go_on(box: hr.Toolbox) -> None:
     found = read(box, pattern="^4[0-9]{2}0$", max_lines=2)
     assert found.text == (
         "out1: 2 matching lines from line 1 on\n4000:4000\n4010:4010\n"
-        "[... more matches may follow: search again with start_line=4020 ...]"
+        "[... searched up to line 4019: go on with start_line=4020 ...]"
     )
     assert read(box, pattern="^4[0-9]{2}0$", start_line=4985).data["matches"] == [
         {"line": 4990, "char": 1, "text": "4990"}

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from handrail.process.spawn import no_room
 from handrail.state import lock_directory
 
 
@@ -28,11 +29,11 @@ class WorkspaceLock:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Hold it while the block runs, or raise Busy without waiting."""
+        """Hold it while the block runs, or raise Busy without waiting. Raises NotStarted for want of a descriptor."""
         with _here.guard:
             if self._name in _here.names:
                 raise Busy
-            fd = os.open(os.path.join(lock_directory(), self._name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = _open(self._name)
             try:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as held_elsewhere:
@@ -45,6 +46,13 @@ class WorkspaceLock:
             with _here.guard:
                 _here.names.discard(self._name)
                 os.close(fd)  # and with it the lock
+
+
+def _open(name: str) -> int:
+    try:
+        return os.open(os.path.join(lock_directory(), name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as failure:
+        raise no_room() from failure
 
 
 class _Here:

@@ -19,7 +19,10 @@ class Host(Protocol):
         ...
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
-        """Run to its end and return how that was; never raises for what the command did."""
+        """Run to its end and return how that was; never raises for what the command did.
+
+        On the main thread it is called within `process.interrupts.interruptible`: no signal handler raises in it.
+        """
         ...
 
     def close(self) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from handrail.process.cancel import Cancel, Stop
-from handrail.process.direct import run_direct
+from handrail.process.child import NotStarted
+from handrail.process.direct import not_run, run_direct
+from handrail.process.interrupts import interruptible
 from handrail.process.supervise import OnOutput
 from handrail.values.completed import Completed
 from handrail.values.invocation import Invocation, OutputLimits
@@ -48,7 +50,9 @@ def run(
         output=output or OutputLimits(),
         spill_dir=spill_dir,
     )
-    if cancel is not None:
-        return run_direct(invocation, cancel, on_output)
-    with closing(Cancel()) as never:
-        return run_direct(invocation, never, on_output)
+    with nullcontext(cancel) if cancel is not None else closing(Cancel()) as stop:
+        try:
+            with interruptible(stop):
+                return run_direct(invocation, stop, on_output)
+        except NotStarted as refusal:
+            return not_run(refusal)

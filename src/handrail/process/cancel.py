@@ -71,6 +71,10 @@ class Cancel:
                 os.close(reading)
                 os.close(writing)
 
+    def __del__(self) -> None:
+        """For one that an exception took from its owner before it was closed."""
+        self.close()
+
     def _open(self) -> tuple[int, int]:
         with self._lock:
             if self._pipe is None:

@@ -18,7 +18,6 @@ from handrail.process import table
 from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
-from handrail.process.interrupts import interruptible
 from handrail.process.spawn import Pipes, no_room, spawn
 from handrail.process.supervise import OnOutput, supervise
 from handrail.values.completed import Completed, Enforced, LeftBehind
@@ -32,18 +31,17 @@ _ROUND_S = 1.0
 
 
 def run_direct(invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
-    """Run `invocation` on this thread, unconfined, to its end."""
+    """Run `invocation` on this thread, unconfined, to its end. On the main thread, within `interruptible`."""
     started = monotonic()
     try:
-        with interruptible(cancel):
-            return supervise(DirectChild(invocation), invocation, started, cancel, on_output)
+        return supervise(DirectChild(invocation), invocation, started, cancel, on_output)
     except NotStarted as refusal:
-        return Completed(
-            exit_code=refusal.exit_code,
-            not_started=refusal.sentence,
-            duration_s=monotonic() - started,
-            enforced=ENFORCED,
-        )
+        return not_run(refusal)
+
+
+def not_run(refusal: NotStarted) -> Completed:
+    """What comes of a command that was not started."""
+    return Completed(exit_code=refusal.exit_code, not_started=refusal.sentence, duration_s=0.0, enforced=ENFORCED)
 
 
 class DirectChild:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -27,7 +27,6 @@ def deferred(cancel: Cancel) -> Generator[None]:
     """Within it, the host's handlers run as ever, but what they raise stops `cancel` and waits for the end.
 
     Only the first exception is raised. On other threads than the main one it does nothing: no handlers run there.
-    Raises OSError where `cancel` can have no descriptor.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -44,21 +43,46 @@ def deferred(cancel: Cancel) -> Generator[None]:
 
         return run_and_keep
 
-    # A signal that comes after Python's last look and before the wait begins would not end that wait: Python runs
-    # handlers only between bytecodes. What C writes into the descriptor, at the very moment, does.
-    before = signal.set_wakeup_fd(cancel.wakeup_fd(), warn_on_full_buffer=False)
     handlers = {number: handler for number in _DEFERRED if callable(handler := signal.getsignal(number))}
+    try:
+        for number, handler in handlers.items():
+            signal.signal(number, wrapped(handler))
+        # From here on nothing is raised by a handler, until the last one is put back.
+        with _woken_by_signals(cancel):
+            yield
+    finally:
+        _put_back(handlers, raised)
+        if raised:
+            raise raised[0]
+
+
+def _put_back(handlers: Mapping[signal.Signals, _Handler], raised: list[BaseException]) -> None:
+    """All of them, even if the first that is back raises before the next one is."""
     for number, handler in handlers.items():
-        signal.signal(number, wrapped(handler))
+        try:
+            signal.signal(number, handler)
+        except BaseException as exception:  # noqa: BLE001 - raised by `deferred`, once all are back
+            raised.append(exception)
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _woken_by_signals(cancel: Cancel) -> Generator[None]:
+    """A signal that comes after Python's last look and before a wait begins would not end that wait.
+
+    Python runs handlers only between bytecodes. What C writes into the descriptor, at the very moment, ends it.
+    """
+    try:
+        fd = cancel.wakeup_fd()
+    except OSError:  # no descriptor is left; then a signal is heard at the end of a wait, and waits are bounded
+        yield
+        return
+    before = signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
         signal.set_wakeup_fd(before, warn_on_full_buffer=False)
         _hand_on(cancel.heard(), before)
-        if raised:
-            raise raised[0]
 
 
 def _hand_on(numbers: bytes, fd: int) -> None:
@@ -70,7 +94,10 @@ def _hand_on(numbers: bytes, fd: int) -> None:
 
 @contextmanager
 def interruptible(cancel: Cancel) -> Generator[None]:
-    """For the start and the end of one command: see `deferred`. Raises NotStarted for want of a descriptor."""
+    """For a whole call, from before it holds anything to after: see `deferred`.
+
+    Raises NotStarted where there is no descriptor by which the call could be stopped.
+    """
     try:
         cancel.fileno()  # before there is a child that could not be stopped
     except OSError as failure:

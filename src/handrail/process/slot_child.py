@@ -12,7 +12,7 @@ from time import monotonic
 from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
-from handrail.process.interrupts import interruptible
+from handrail.process.direct import not_run
 from handrail.process.slots import ENFORCED, Answer, Slot, Slots
 from handrail.process.spawn import UMASK, Pipes, no_room, not_started
 from handrail.process.supervise import OnOutput, supervise
@@ -25,12 +25,11 @@ _NAMES_S = 2.0
 
 
 def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
-    """Run `invocation` in one of `slots`, on this thread, to its end."""
+    """Run `invocation` in one of `slots`, on this thread, to its end. On the main thread, within `interruptible`."""
     started = monotonic()
     try:
-        with interruptible(cancel):
-            child = SlotChild(slots, invocation)
-            completed = supervise(child, invocation, started, cancel, on_output)
+        child = SlotChild(slots, invocation)
+        completed = supervise(child, invocation, started, cancel, on_output)
         if child.refusal is None:
             return completed
         refusal = child.refusal
@@ -38,12 +37,7 @@ def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output:
         refusal = failure
     except NoWarden:
         refusal = no_room()
-    return Completed(
-        exit_code=refusal.exit_code,
-        not_started=refusal.sentence,
-        duration_s=monotonic() - started,
-        enforced=slots.enforced,
-    )
+    return replace(not_run(refusal), enforced=slots.enforced)
 
 
 class SlotChild:

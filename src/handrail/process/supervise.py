@@ -26,6 +26,8 @@ SILENCE_S = 0.05
 DRAIN_S = 0.25
 # After SIGKILL a process is gone at once, unless the kernel holds it (a dead network disk): then we answer without it.
 KILLED_S = 5.0
+# poll(2) takes an int: a deadline of more than 24 days is waited for in pieces.
+_MOST_MS = 2**31 - 1
 # What a pipe can hold at most (/proc/sys/fs/pipe-max-size): more than that after the end is a writer that escaped.
 REST_BYTES = 1024 * 1024
 
@@ -121,7 +123,7 @@ class _Pump:
 
     def turn(self, until: float | None) -> bool:
         """Wait for events until `until` (monotonic) and take them in; False if none came."""
-        timeout_ms = None if until is None else max(0, ceil((until - monotonic()) * 1000))
+        timeout_ms = None if until is None else min(max(0, ceil((until - monotonic()) * 1000)), _MOST_MS)
         events = self._poll.poll(timeout_ms)
         for fd, _ in events:
             if fd in self.open_pipes:

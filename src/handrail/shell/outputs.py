@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from handrail.process.capture import new_spill
+from handrail.shell.kept import offset_of_line, open_kept, open_regular
 from handrail.values.completed import Captured
 from handrail.values.invocation import MIB
 
@@ -21,12 +24,17 @@ LINE_BYTES = 16 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A file with the first `kept_bytes` of `total_bytes` bytes of an output."""
+    """A file with the first `kept_bytes` of `total_bytes` bytes of an output. `inode` tells it from any other."""
 
     id: str
     path: str
+    inode: int
     kept_bytes: int
     total_bytes: int
+
+    def open(self) -> BinaryIO:
+        """Raises OSError where the file is gone, or another is in its place."""
+        return open_kept(self.path, self.inode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +72,13 @@ class Outputs:
             except OSError:
                 return None
             kept_bytes = captured.total_bytes
+        try:
+            inode = os.lstat(path).st_ino
+        except OSError:  # the command removed it, which it may: it lies in a directory of the same user
+            return None
         with self._lock:
             self._count += 1
-            output = Output(f"out{self._count}", path, kept_bytes, captured.total_bytes)
+            output = Output(f"out{self._count}", path, inode, kept_bytes, captured.total_bytes)
             self._kept[output.id] = output
             self._make_room()
         return output
@@ -74,7 +86,8 @@ class Outputs:
     def forget(self, captured: Captured) -> None:
         """Remove the file of an output that is shown whole: redrawn lines can make a long one short."""
         if captured.spill is not None:
-            os.unlink(captured.spill)
+            with suppress(OSError):
+                os.unlink(captured.spill)
 
     def find(self, output_id: str) -> Output | None:
         return self._kept.get(output_id)
@@ -95,23 +108,24 @@ class Outputs:
     def _make_room(self) -> None:
         while len(self._kept) > 1 and sum(output.kept_bytes for output in self._kept.values()) > KEPT_BYTES:
             oldest = self._kept.pop(next(iter(self._kept)))
-            os.unlink(oldest.path)
+            with suppress(OSError):
+                os.unlink(oldest.path)
 
 
 def count_lines(path: str, start: int) -> int:
     """How many line ends a file has from byte `start` on. Raises OSError."""
-    with open(path, "rb", buffering=0) as file:
+    with open_regular(path) as file:
         file.seek(start)
         return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
 
 
-def read_page(path: str, start_line: int, max_lines: int, max_bytes: int) -> Page:
+def read_page(output: Output, start_line: int, max_lines: int, max_bytes: int) -> Page:
     """From `start_line` on, at most `max_lines` lines, until they are `max_bytes` bytes. Raises OSError.
 
     A line is not cut at `max_bytes`, only at LINE_BYTES: a progress bar's megabytes show as one short line in the end.
     """
-    with open(path, "rb") as file:
-        file.seek(_offset_of_line(path, start_line))
+    with output.open() as file:
+        file.seek(offset_of_line(file, start_line))
         taken = bytearray()
         lines = 0
         while lines < max_lines and len(taken) < max_bytes and (line := file.readline(LINE_BYTES)):
@@ -119,20 +133,3 @@ def read_page(path: str, start_line: int, max_lines: int, max_bytes: int) -> Pag
             lines += 1
         more = bool(file.read(1))
     return Page(bytes(taken), start_line, start_line + lines - 1, more, more and not taken.endswith(b"\n"))
-
-
-def _offset_of_line(path: str, line: int) -> int:
-    """Where a line begins, or the end of the file; block by block, since a spill may hold millions of lines."""
-    wanted = line - 1
-    offset = 0
-    with open(path, "rb", buffering=0) as file:
-        while wanted > 0 and (block := file.read(_BLOCK)):
-            ends_here = block.count(b"\n")
-            if ends_here >= wanted:
-                behind = 0
-                for _ in range(wanted):
-                    behind = block.index(b"\n", behind) + 1
-                return offset + behind
-            wanted -= ends_here
-            offset += len(block)
-    return offset

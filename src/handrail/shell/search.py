@@ -10,17 +10,23 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-if TYPE_CHECKING:
-    from handrail.text.clean import Line
+if __name__ == "__main__":  # run by its path, as a part of no package
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from handrail.shell.kept import offset_of_line, open_kept
+from handrail.text.escapes import CONTROL
+from handrail.text.page import raw_lines
 
 _MAX_PATTERN_CHARS = 1000
 _MAX_LINE_CHARS = 2000
 _BEFORE_CHARS = 200
 _BLOCK = 1024 * 1024
+_LINE_BYTES = 16 * _BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +65,14 @@ def pattern_fault(pattern: str) -> str | None:
     return None
 
 
-def search_argv(path: str, pattern: str, start_line: int, max_matches: int, max_chars: int) -> tuple[str, ...]:
-    """The process that searches `path`; it prints what `read_matches` reads."""
-    numbers = (str(start_line), str(max_matches), str(max_chars))
+def search_argv(
+    path: str, inode: int, pattern: str, *, start_line: int, max_matches: int, max_chars: int, seconds: float
+) -> tuple[str, ...]:
+    """The process that searches the file `path`; it prints what `read_matches` reads.
+
+    After `seconds` it stops between two blocks and says where; a pattern that backtracks has to be stopped from here.
+    """
+    numbers = (str(inode), str(start_line), str(max_matches), str(max_chars), str(seconds))
     return (sys.executable, "-I", os.path.abspath(__file__), path, pattern, *numbers)
 
 
@@ -76,19 +87,23 @@ def read_matches(answer: bytes) -> Found:
     return Found(tuple(Match(*match) for match in fields["matches"]), int(fields["next_line"]))
 
 
-def _search(path: str, pattern: str, start_line: int, max_matches: int, max_chars: int) -> Found:
+def search(file: BinaryIO, pattern: str, *, start_line: int, max_matches: int, max_chars: int, seconds: float) -> Found:
+    """What `search_argv`'s process does. Raises re.error."""
     wanted = re.compile(pattern)
+    latest = time.monotonic() + seconds
     matches: list[Match] = []
-    with open(path, "rb") as file:
-        for line in _lines(file):
-            found = wanted.search(line.text) if line.number >= start_line else None
+    for lines in _blocks(file, start_line):
+        for number, line in lines:
+            found = wanted.search(line)
             if found is None:
                 continue
-            text = _around(line.text, found.start())
+            text = _around(line, found.start())
             max_chars -= len(text) + 1
             if len(matches) == max_matches or (max_chars < 0 and matches):
-                return Found(tuple(matches), line.number)
-            matches.append(Match(line.number, found.start() + 1, text))
+                return Found(tuple(matches), number)
+            matches.append(Match(number, found.start() + 1, text))
+        if lines and time.monotonic() > latest:
+            return Found(tuple(matches), lines[-1][0] + 1)
     return Found(tuple(matches), -1)
 
 
@@ -99,20 +114,33 @@ def _around(text: str, at: int) -> str:
     return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
 
 
-def _lines(file: BinaryIO) -> Iterator[Line]:
-    from handrail.text.clean import Cleaner
-    from handrail.text.decode import Decoder
-
-    decoder, cleaner = Decoder(), Cleaner(scrollback=0, max_line=_BLOCK)
+def _blocks(file: BinaryIO, start_line: int) -> Iterator[list[tuple[int, str]]]:
+    """Whole lines with their numbers, cleaned, a block of them at a time."""
+    file.seek(offset_of_line(file, start_line))
+    number, rest = start_line, b""
     while block := file.read(_BLOCK):
-        yield from cleaner.feed(decoder.feed(block))
-    yield from cleaner.feed(decoder.finish())
-    yield from cleaner.finish()
+        whole, newline, rest = (rest + block).rpartition(b"\n")
+        if newline:
+            yield _cleaned(whole + newline, number)
+            number += whole.count(b"\n") + 1
+        rest = rest[:_LINE_BYTES]  # of a line that is longer than any page, the beginning is searched
+    yield _cleaned(rest, number)
+
+
+def _cleaned(data: bytes, number: int) -> list[tuple[int, str]]:
+    text = data.decode("utf-8", "replace")
+    if CONTROL.search(text):
+        return raw_lines(data, number)
+    lines = text.split("\n")
+    return list(enumerate(lines if lines[-1] else lines[:-1], number))
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    found = _search(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]))
-    rows = [(match.line, match.char, match.text) for match in found.matches]
-    answer = json.dumps({"matches": rows, "next_line": found.next_line}, ensure_ascii=False)
+    with open_kept(sys.argv[1], int(sys.argv[3])) as kept:
+        start, most, chars = map(int, sys.argv[4:7])
+        result = search(
+            kept, sys.argv[2], start_line=start, max_matches=most, max_chars=chars, seconds=float(sys.argv[7])
+        )
+    rows = [(match.line, match.char, match.text) for match in result.matches]
+    answer = json.dumps({"matches": rows, "next_line": result.next_line}, ensure_ascii=False)
     sys.stdout.buffer.write(answer.encode())

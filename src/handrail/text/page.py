@@ -30,7 +30,7 @@ def fit_page(data: bytes, start_line: int, start_char: int, max_chars: int) -> F
     """The page of `data`, raw lines of which the first is `start_line`, from that line's cleaned `start_char` on."""
     shown: list[str] = []
     room = max_chars
-    for number, text in _raw_lines(data, start_line):
+    for number, text in raw_lines(data, start_line):
         at = start_char - 1 if number == start_line else 0
         rest = text[at:]
         if len(rest) > room:
@@ -43,7 +43,7 @@ def fit_page(data: bytes, start_line: int, start_char: int, max_chars: int) -> F
     return FittedPage("\n".join(shown), len(shown), None, 1)
 
 
-def _raw_lines(data: bytes, start_line: int) -> list[tuple[int, str]]:
+def raw_lines(data: bytes, start_line: int) -> list[tuple[int, str]]:
     """Each raw line's number and cleaned text; a control in it may have made several rows of it."""
     decoder, cleaner = Decoder(), Cleaner(scrollback=0)
     rows = cleaner.feed(decoder.feed(data) + decoder.finish()) + cleaner.finish()

@@ -19,7 +19,9 @@ class Tool:
     description: str
     schema: Mapping[str, Any]
     effect: Effect
-    run: Callable[[Mapping[str, Any], Cancel], ToolResult] = field(repr=False, compare=False)
+    parse: Callable[[Mapping[str, Any]], Any] = field(repr=False, compare=False)
+    """The arguments as `run` takes them; raises BadArguments."""
+    run: Callable[[Any, Cancel], ToolResult] = field(repr=False, compare=False)
     """Called by the toolbox alone: `Toolbox.call` is the way in, past every check."""
 
 

@@ -15,7 +15,7 @@ from handrail.shell.outputs import Output, Outputs, read_page
 from handrail.shell.search import answer_bytes, pattern_fault, read_matches, search_argv
 from handrail.text.cut import TextLimits
 from handrail.text.page import fit_page
-from handrail.tools.arguments import BadArguments, parse, quoted, schema_of, without_null
+from handrail.tools.arguments import parse, quoted, schema_of, without_null
 from handrail.tools.base import Tool, refusal
 from handrail.values.invocation import Invocation, OutputLimits
 from handrail.values.tool import Effect, ToolResult
@@ -51,13 +51,12 @@ class ReadOutputTool:
         self._text = text
 
     def tool(self) -> Tool:
-        return Tool("read_output", _DESCRIPTION, _schema(), Effect.READ, self.run)
+        return Tool("read_output", _DESCRIPTION, _schema(), Effect.READ, self.parse, self.run)
 
-    def run(self, arguments: Mapping[str, Any], cancel: Cancel) -> ToolResult:
-        try:
-            asked = parse(ReadOutputArguments, arguments)
-        except BadArguments as bad:
-            return refusal(Code.BAD_ARGUMENTS, bad.sentence)
+    def parse(self, arguments: Mapping[str, Any]) -> ReadOutputArguments:
+        return parse(ReadOutputArguments, arguments)
+
+    def run(self, asked: ReadOutputArguments, cancel: Cancel) -> ToolResult:
         output = self._outputs.find(asked.id)
         if output is None:
             there = ", ".join(self._outputs.ids()) or "none: nothing was cut so far"
@@ -71,7 +70,7 @@ class ReadOutputTool:
 
     def _page(self, output: Output, asked: ReadOutputArguments) -> ToolResult:
         start, char = max(asked.start_line, 1), max(asked.start_char, 1)
-        page = read_page(output.path, start, asked.max_lines, max_bytes=4 * self._text.max_chars)
+        page = read_page(output, start, asked.max_lines, max_bytes=4 * self._text.max_chars)
         fitted = fit_page(page.data, start, char, self._text.max_chars)
         next_line, next_char = fitted.next_line, fitted.next_char
         if next_line is None:
@@ -100,7 +99,15 @@ class ReadOutputTool:
         start = max(asked.start_line, 1)
         completed = self._host.run(
             Invocation(
-                argv=search_argv(output.path, pattern, start, asked.max_lines, self._text.max_chars),
+                argv=search_argv(
+                    output.path,
+                    output.inode,
+                    pattern,
+                    start_line=start,
+                    max_matches=asked.max_lines,
+                    max_chars=self._text.max_chars,
+                    seconds=_SEARCH_S / 2,
+                ),
                 cwd=self._directory,
                 env={"PATH": "/usr/bin:/bin"},
                 timeout_s=_SEARCH_S,
@@ -121,7 +128,9 @@ class ReadOutputTool:
         lines = [f"{output.id}: {len(found.matches)} matching lines from line {start} on"]
         lines += [f"{match.line}:{match.text}" for match in found.matches]
         if found.next_line > 0:
-            lines.append(f"[... more matches may follow: search again with start_line={found.next_line} ...]")
+            lines.append(
+                f"[... searched up to line {found.next_line - 1}: go on with start_line={found.next_line} ...]"
+            )
         else:
             lines += _missing_end(output)
         matches = [asdict(match) for match in found.matches]

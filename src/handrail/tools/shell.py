@@ -53,6 +53,15 @@ class ShellArguments(msgspec.Struct, forbid_unknown_fields=True):
     ) = None
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A checked call of `shell`."""
+
+    command: str
+    timeout_s: float
+    description: str | None
+
+
 class ShellTool:
     """Runs a model's command in a session and words the result."""
 
@@ -65,44 +74,43 @@ class ShellTool:
         self._calls = 0
 
     def tool(self) -> Tool:
-        return Tool("shell", self._description(), self._schema(), Effect.CHANGE, self.run)
+        return Tool("shell", self._description(), self._schema(), Effect.CHANGE, self.parse, self.run)
 
-    def run(self, arguments: Mapping[str, Any], cancel: Cancel) -> ToolResult:
-        try:
-            asked = parse(ShellArguments, arguments)
-            _check_command(asked.command)
-            timeout_s = self._timeout(asked.timeout_s)
-        except BadArguments as bad:
-            return refusal(Code.BAD_ARGUMENTS, bad.sentence)
-        ran, listener_notes = self._run(asked, timeout_s, cancel)
+    def parse(self, arguments: Mapping[str, Any]) -> Command:
+        asked = parse(ShellArguments, arguments)
+        _check_command(asked.command)
+        return Command(asked.command, self._timeout(asked.timeout_s), asked.description)
+
+    def run(self, asked: Command, cancel: Cancel) -> ToolResult:
+        ran, listener_notes = self._run(asked, cancel)
         if ran.completed.not_started is not None:
             return refusal(Code.COULD_NOT_START, ran.completed.not_started)
         style = ReportStyle(
             text=self._settings.text, merge=self._settings.merge, nonzero_is_error=self._settings.nonzero_is_error
         )
-        done = Ran(command=asked.command, timeout_s=timeout_s, run=ran, notes=listener_notes)
+        done = Ran(command=asked.command, timeout_s=asked.timeout_s, run=ran, notes=listener_notes)
         return report(done, self._outputs, style)
 
-    def _run(self, asked: ShellArguments, timeout_s: float, cancel: Cancel) -> tuple[ShellRun, list[str]]:
+    def _run(self, asked: Command, cancel: Cancel) -> tuple[ShellRun, list[str]]:
         if self._feed is None:
-            return self._in_session(asked.command, timeout_s, cancel, None), []
+            return self._in_session(asked, cancel, None), []
         with self._lock:
             self._calls += 1
             call = self._calls
         self._feed.start(Started(call, asked.command, asked.description))
         try:
-            ran = self._in_session(asked.command, timeout_s, cancel, self._feed.output(call))
+            ran = self._in_session(asked, cancel, self._feed.output(call))
         finally:
             delivery = self._feed.end(call, _LISTENER_S)
         if delivery.failure is not None:
             return ran, [f"the listener failed ({delivery.failure}) and heard no more of this command"]
         return ran, [] if delivery.complete else ["the listener is slow and has not heard all of this command yet"]
 
-    def _in_session(self, command: str, timeout_s: float, cancel: Cancel, on_output: OnOutput | None) -> ShellRun:
+    def _in_session(self, asked: Command, cancel: Cancel, on_output: OnOutput | None) -> ShellRun:
         settings = self._settings
         return self._session.run(
-            command,
-            timeout_s=timeout_s,
+            asked.command,
+            timeout_s=asked.timeout_s,
             grace_s=settings.grace_s,
             merge=settings.merge,
             output=settings.output,
