@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import handrail as hr
+from handrail.gate.lock import WorkspaceLock
 from handrail.testing import FakeHost, ended
 from handrail.values.event import Chunk, Ended, Event, Skipped, Started
 
@@ -56,6 +57,17 @@ def root(tmp_path: Path) -> Path:
         ({"head_lines": 0, "tail_lines": 0}, "one line be shown"),
         ({"max_chars": 5}, "max_chars"),
         ({"spill_max": -1}, "spill_max"),
+        ({"timeout_s": "5"}, "timeout_s must be a number"),
+        ({"grace_s": True}, "grace_s must be a number"),
+        ({"head_lines": "x"}, "head_lines must be a whole number"),
+        ({"head_lines": 1.5}, "head_lines must be a whole number"),
+        ({"max_chars": float("nan")}, "max_chars must be a whole number"),
+        ({"merge": "no"}, "merge must be True or False"),
+        ({"login": 1}, "login must be True or False"),
+        ({"env_names": "GITHUB_TOKEN"}, "env_names must be a list"),
+        ({"listener": 5}, "listener must be a function"),
+        ({"tools": 5}, "tools must be"),
+        ({"tools": [5]}, "tools must be"),
     ],
 )
 def test_options_that_cannot_be_honoured_are_refused(root: Path, options: dict[str, Any], says: str) -> None:
@@ -140,6 +152,87 @@ def test_temporary_files_of_commands_go_with_the_session(root: Path) -> None:
         path = box.call("shell", {"command": "mktemp"}).data["output"]
         assert os.path.exists(path)
     assert not os.path.exists(path)
+
+
+def test_the_place_for_temporary_files_is_there_again_after_a_command_removed_it(root: Path) -> None:
+    with make(root) as box:
+        box.call("shell", {"command": 'rm -rf "$TMPDIR"'})
+        assert box.call("shell", {"command": "mktemp"}).data["exit_code"] == 0
+
+
+def test_wrong_arguments_are_told_even_while_the_workspace_is_busy(root: Path) -> None:
+    with make(root) as box, WorkspaceLock(str(root)).held():
+        assert box.call("shell", {"command": ""}).data["code"] == "BAD_ARGUMENTS"
+        assert box.call("shell", {"command": "true"}).data["code"] == "BUSY"
+
+
+def test_a_limit_of_a_month_is_no_trouble(root: Path) -> None:
+    with make(root, timeout_s=3e6, max_timeout_s=1e9) as box:
+        assert box.call("shell", {"command": "sleep 0.1; echo on", "timeout_s": 9e8}).data["output"] == "on"
+
+
+def test_a_host_without_descriptors_is_told_and_goes_on_when_there_are_some(root: Path) -> None:
+    script = (
+        "import handrail as hr, os, resource, sys\n"
+        "box = hr.Toolbox(sys.argv[1], approver=hr.allow_all, sandbox='best')\n"
+        "if sys.argv[2] == 'used': box.call('shell', {'command': 'true'})\n"
+        "tier = os.environ.get('HANDRAIL_TIER', 'T2')\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "for room in (*range(12), 500):\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard))\n"
+        "    used = len(os.listdir('/proc/self/fd')) - 1\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))\n"
+        "    result = box.call('shell', {'command': 'true'})\n"
+        "    assert result.data.get('exit_code') == 0 or result.data['code'] == 'COULD_NOT_START', result\n"
+        "print(result.data['exit_code'], result.data['enforced']['tier'])\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard)); box.close()\n"
+    )
+    with make(root) as box:
+        tier = box.enforced.tier
+    for how in ("used", "fresh"):
+        ended = subprocess.run(
+            [sys.executable, "-c", script, root, how], capture_output=True, text=True, timeout=50, check=False
+        )
+        assert (ended.stdout, ended.returncode) == (f"0 {tier}\n", 0), ended.stderr
+
+
+SHOT = """
+import gc, os, signal, sys, threading
+import handrail as hr
+box = hr.Toolbox(sys.argv[1], approver=hr.allow_all, sandbox="best")
+box.call("shell", {"command": "true"})
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+before = len(os.listdir("/proc/self/fd"))
+shots = 0
+for n in range(900):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.00002 + (n % 300) * 0.00001)
+        box.call("shell", {"command": "true"})
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        shots += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert signal.set_wakeup_fd(-1) == -1
+assert signal.getsignal(signal.SIGALRM) is signal.default_int_handler
+assert box.call("shell", {"command": "echo on"}).data["output"] == "on"
+gc.collect()  # an exception and the frames of its traceback hold each other
+left = len(os.listdir("/proc/self/fd"))
+box.close()
+print(shots > 100, left - before)
+"""
+
+
+@pytest.mark.parametrize("tier", ["T2", "T0"])
+def test_an_interrupt_at_any_moment_of_a_call_leaves_nothing_held(root: Path, tier: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", SHOT, root],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+        env={**os.environ, "HANDRAIL_TIER": tier},
+    )
+    assert (ended.stdout, ended.returncode) == ("True 0\n", 0), ended.stderr
 
 
 def test_login_reads_the_profile(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +351,27 @@ def test_a_listener_that_raises_breaks_nothing_and_is_named(root: Path) -> None:
             assert result.data["output"] == "whole"
             assert "note: the listener failed (KeyError) and heard no more of this command" in result.text
             assert "secret" not in result.text
+
+
+@pytest.mark.parametrize("command", ["yes abcdefghij | head -c 60000000", r"yes $'\e[31mred\e[0m' | head -c 60000000"])
+def test_a_flood_to_a_listener_does_not_hold_the_command_up(root: Path, command: str) -> None:
+    took: dict[str, float] = {}
+    options: dict[str, dict[str, Any]] = {"without": {}, "with": {"listener": callable}}
+    for name, more in options.items():
+        with make(root, **more) as box:
+            result = box.call("shell", {"command": command})
+            assert result.data["exit_code"] == 0
+            took[name] = result.data["duration_s"]
+    assert took["with"] < 10 * took["without"] + 2
+
+
+def test_a_listener_that_ends_its_thread_ends_for_this_command_only(root: Path) -> None:
+    def leave(_event: Event) -> None:
+        raise SystemExit
+
+    with make(root, listener=leave) as box:
+        for _ in range(2):
+            assert "the listener failed (SystemExit)" in box.call("shell", {"command": "true"}).text
 
 
 def test_a_listener_that_sleeps_holds_nothing_up(root: Path) -> None:

@@ -13,16 +13,18 @@ from contextlib import closing, nullcontext
 from types import TracebackType
 from typing import Any, Literal
 
-from handrail.errors import Code, ConfigurationError, SandboxUnavailable
-from handrail.gate.approvers import KNOWN, Approver
+from handrail.errors import Code, SandboxUnavailable
+from handrail.gate.approvers import Approver
 from handrail.gate.lock import Busy, WorkspaceLock
 from handrail.hosts.base import Host
 from handrail.hosts.local import LocalHost
+from handrail.options import Options, check_approver, output_limits, tool_names
 from handrail.process.cancel import Cancel, Stop
 from handrail.process.child import NotStarted
 from handrail.process.environment import build
 from handrail.process.feed import Feed, Listener
 from handrail.process.interrupts import deferred, interruptible
+from handrail.process.spawn import EXHAUSTED, no_room
 from handrail.shell.outputs import Outputs
 from handrail.shell.session import Session
 from handrail.state import SessionDirectory
@@ -33,11 +35,10 @@ from handrail.tools.read_output import ReadOutputTool
 from handrail.tools.shell import ShellSettings, ShellTool
 from handrail.tools.words import system_text
 from handrail.values.completed import Enforced
-from handrail.values.invocation import MIB, OutputLimits
+from handrail.values.invocation import MIB
 from handrail.values.tool import Effect, ToolResult
 from handrail.workspace import Workspace
 
-_PRESETS = {"shell": ("shell", "read_output")}
 # What a call in flight may take to end once the session closes; its processes get SIGKILL at once.
 _CLOSE_S = 10.0
 
@@ -88,12 +89,23 @@ class Toolbox:
         state_dir: str | os.PathLike[str] | None = None,
         host: Host | None = None,
     ) -> None:
-        names = _tool_names(tools)
-        _check_choice("sandbox", sandbox, ("required", "best", "off"))
-        _check_choice("errors", errors, ("nonzero", "never"))
-        _check_choice("env", env, ("allow", "deny"))
-        _check_times(timeout_s, max_timeout_s, grace_s)
-        _check_text(head_lines, tail_lines, max_chars, spill_max)
+        names = tool_names(tools)
+        Options(
+            sandbox=sandbox,
+            errors=errors,
+            env=env,
+            env_names=env_names,
+            login=login,
+            merge=merge,
+            listener=listener,
+            timeout_s=timeout_s,
+            max_timeout_s=max_timeout_s,
+            grace_s=grace_s,
+            head_lines=head_lines,
+            tail_lines=tail_lines,
+            max_chars=max_chars,
+            spill_max=spill_max,
+        ).check()
         if sandbox == "required":
             raise SandboxUnavailable(
                 'sandbox="best" accepts what this machine has.\n'
@@ -111,7 +123,6 @@ class Toolbox:
         self._host: Host = host or LocalHost()
         self._feed = Feed(listener) if listener is not None else None
         tmpdir = os.path.join(self._directory.path, "tmp")
-        os.mkdir(tmpdir, 0o700)
         environment = build(os.environ, policy=env, names=env_names, tmpdir=tmpdir)
         session = Session(place, self._host, self._directory.path, environment.variables, login=login)
         outputs = Outputs(self._directory.path)
@@ -123,14 +134,14 @@ class Toolbox:
             merge=merge,
             nonzero_is_error=errors == "nonzero",
             text=text,
-            output=_output_limits(max_chars, spill_max),
+            output=output_limits(max_chars, spill_max),
         )
         makers: dict[str, Callable[[], Tool]] = {
             "shell": ShellTool(session, outputs, settings, self._feed).tool,
             "read_output": ReadOutputTool(outputs, self._host, self._directory.path, text).tool,
         }
         self._tools = {name: makers[name]() for name in names}
-        _check_approver(approver, self._tools.values())
+        check_approver(approver, self._tools.values())
 
     @property
     def tools(self) -> list[Tool]:
@@ -215,6 +226,10 @@ class Toolbox:
             return refusal(Code.BAD_ARGUMENTS, bad.sentence)
         except NotStarted as failure:
             return refusal(Code.COULD_NOT_START, failure.sentence)
+        except OSError as failure:
+            if failure.errno not in EXHAUSTED:  # a bug, or a machine that falls apart: not for a model to hear of
+                raise
+            return refusal(Code.COULD_NOT_START, no_room().sentence)
 
     def _run(self, tool: Tool, parsed: Any, cancel: Cancel) -> ToolResult:
         if os.getpid() != self._pid:  # before the lock: another thread may have held it at the moment of the fork
@@ -237,60 +252,3 @@ class Toolbox:
 def _is_object(arguments: object) -> bool:
     """Models send text, lists and numbers too."""
     return arguments is None or isinstance(arguments, Mapping)
-
-
-def _tool_names(tools: str | Sequence[str]) -> tuple[str, ...]:
-    known = ", ".join(_PRESETS["shell"])
-    if isinstance(tools, str):
-        if tools not in _PRESETS:
-            raise ConfigurationError(f'tools must be "shell" or a list of names out of {known}; got {tools!r}.')
-        return _PRESETS[tools]
-    names = tuple(dict.fromkeys(tools))
-    unknown = [name for name in names if name not in _PRESETS["shell"]]
-    if unknown or not names:
-        raise ConfigurationError(f"tools must name at least one of {known}; got {', '.join(unknown) or 'none'}.")
-    return names
-
-
-def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        allowed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ConfigurationError(f"{option} must be one of {allowed}; got {value!r}.")
-
-
-def _check_times(timeout_s: float, max_timeout_s: float, grace_s: float) -> None:
-    if not 0 < timeout_s <= max_timeout_s < float("inf"):
-        raise ConfigurationError("timeout_s must be more than 0 and at most max_timeout_s, and that finite.")
-    if not 0 <= grace_s < float("inf"):
-        raise ConfigurationError("grace_s must be 0 or more, and finite.")
-
-
-def _check_text(head_lines: int, tail_lines: int, max_chars: int, spill_max: int) -> None:
-    if min(head_lines, tail_lines, spill_max) < 0 or head_lines + tail_lines < 1:
-        raise ConfigurationError("head_lines, tail_lines and spill_max must be 0 or more, and one line be shown.")
-    if max_chars < 20:
-        raise ConfigurationError("max_chars must be at least 20.")
-
-
-def _check_approver(approver: Approver | None, tools: Sequence[Tool] | Any) -> None:
-    changing = [tool.name for tool in tools if tool.effect is Effect.CHANGE]
-    if approver is None and changing:
-        raise ConfigurationError(
-            f"approver is missing: {', '.join(changing)} can change things, so somebody must approve. "
-            "Pass approver=handrail.allow_all to approve every call."
-        )
-    if approver is not None and approver not in KNOWN:
-        raise ConfigurationError(
-            "approver must be handrail.allow_all in this version: no other approver is asked yet, "
-            "and one that is never asked would promise what does not happen."
-        )
-
-
-def _output_limits(max_chars: int, spill_max: int) -> OutputLimits:
-    """Half of `max_chars` must be found in the head, half in the tail; a character has at most four bytes."""
-    default = OutputLimits()
-    return OutputLimits(
-        head_bytes=max(default.head_bytes, 4 * max_chars),
-        tail_bytes=max(default.tail_bytes, 8 * max_chars),
-        spill_bytes=spill_max,
-    )

@@ -22,6 +22,7 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("fakes", {"testing"}),
     ("faces", {"agent", "mcp", "console", "adapters"}),
     ("toolbox", {"toolbox"}),
+    ("options", {"options"}),
     ("tools", {"tools"}),
     ("gate", {"gate"}),
     ("capabilities", {"shell", "operations", "query", "files"}),

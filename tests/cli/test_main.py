@@ -26,6 +26,15 @@ def test_what_runs_no_command_loads_no_engine(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("arguments", [["env"], ["--help"], ["run", "--json", "true"], ["--version"]])
+def test_output_that_a_full_disk_refuses_is_told_in_a_line(handrail: Handrail, arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = handrail(*arguments, stdout=full)
+    assert done.returncode == 125
+    assert done.stderr.splitlines()[-1] == "handrail: the output could not be written: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
 def test_help_tells_of_every_subcommand(handrail: Handrail) -> None:
     for flag in ("-h", "--help"):
         done = handrail(flag)

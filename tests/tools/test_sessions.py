@@ -198,3 +198,15 @@ def test_report_of_grep_without_a_match(session: Sessions) -> None:
 def test_report_of_a_timeout_with_partial_output(session: Sessions) -> None:
     result = sh(session(), "echo step one; printf 'step two '; sleep 30", timeout_s=0.4)
     assert result.text == "Timed out after 0.4 s; stopped.\ncwd: /\nstep one\nstep two "
+
+
+@pytest.mark.parametrize(
+    ("command", "noted"),
+    [("cd src; exec true", True), ("cd src; builtin trap - EXIT", True), ("exec true", False), ("exec echo on", False)],
+)
+def test_a_directory_that_was_not_told_is_noted_where_there_was_one_to_tell(
+    session: Sessions, command: str, noted: bool
+) -> None:
+    (session.root / "src").mkdir()
+    note = "note: the command did not tell in which directory it ended; the next one starts in /"
+    assert (note in sh(session(), command).text.splitlines()) == noted

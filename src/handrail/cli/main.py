@@ -5,6 +5,7 @@ Each subcommand's module is loaded when it is used, so that `handrail --version`
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -18,6 +19,8 @@ from handrail.cli.exits import BROKEN_PIPE, FAILED, INTERRUPTED
 from handrail.errors import HandrailError
 
 _COMPLETE = "_HANDRAIL_COMPLETE"  # set by the shell's completion script
+
+_OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _HOMES = {"demo": "handrail.cli.demo", "env": "handrail.cli.env", "run": "handrail.cli.run"}
 
@@ -81,9 +84,13 @@ def run_main(arguments: list[str]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         code = BROKEN_PIPE
-    except Exception:  # a bug of ours: its traceback, and a code that is no command's own
-        logging.getLogger("handrail").exception("handrail failed")
+    except Exception as failure:
         code = FAILED
+        if isinstance(failure, OSError) and failure.errno in _OUTPUT_LOST:
+            _forget_stdout()
+            click.echo(f"handrail: the output could not be written: {failure.strerror}", err=True)
+        else:  # a bug of ours: its traceback, and a code that is no command's own
+            logging.getLogger("handrail").exception("handrail failed")
     return code
 
 

@@ -28,9 +28,6 @@ from handrail.values.tool import ToolResult
 # What a toolbox allows at most by itself; a person may ask for more.
 _MAX_TIMEOUT_S = 600.0
 
-# What the report says behind an `exec`, and here that is ours: it tells the person nothing.
-_BASH_IS_GONE = "note: the working directory could not be recorded; the previous one stands"
-
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @options.workspace
@@ -87,7 +84,7 @@ def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy:
     if as_json:
         _print_json(result)
     else:
-        _say(_ending(result, words, host), host)
+        _say(_ending(result, host), host)
     return exit_code(result.data)
 
 
@@ -120,8 +117,8 @@ def _same_file(one: int, other: int) -> bool:
     return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
 
 
-def _ending(result: ToolResult, words: Sequence[str], host: PassingHost) -> Iterable[str]:
-    yield from (line for line in status_lines(result) if len(words) == 1 or line != _BASH_IS_GONE)
+def _ending(result: ToolResult, host: PassingHost) -> Iterable[str]:
+    yield from status_lines(result)
     if "enforced" in result.data:
         yield protection(**result.data["enforced"])
     if host.missing_bytes:

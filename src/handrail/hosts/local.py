@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from handrail.errors import ConfigurationError
 from handrail.process.cancel import Cancel
+from handrail.process.child import NotStarted
 from handrail.process.direct import ENFORCED as DIRECT
-from handrail.process.direct import run_direct
+from handrail.process.direct import not_run, run_direct
+from handrail.process.spawn import EXHAUSTED, no_room
 from handrail.process.supervise import OnOutput
 from handrail.values.completed import Completed, Enforced
 from handrail.values.invocation import Invocation
@@ -58,25 +60,31 @@ class LocalHost:
             self._slots.close()
 
     def _choose(self) -> Slots | None:
-        """Slots if one could really be had when it was first tried, and from then on: no later failure steps down."""
-        if os.getpid() != self._pid:  # a thread that is not here may have held the lock at the moment of the fork
-            return self._slots
+        """Slots if one could really be had when it was first tried, and from then on: no later failure steps down.
+
+        Raises NotStarted where there was only no room to try.
+        """
         with self._lock:
             if not self._chosen and self._mode is not None:
-                from handrail.process.slots import Slots
-                from handrail.process.warden_process import NoWarden
-
+                self._slots = _tried(self._mode)
                 self._chosen = True
-                slots = Slots(self._mode)
-                try:
-                    slots.release(slots.acquire(), clean=True)
-                except NoWarden:
-                    slots.close()
-                else:
-                    self._slots = slots
             return self._slots
+
+
+def _tried(mode: Mode) -> Slots | None:
+    from handrail.process.slots import Slots
+    from handrail.process.warden_process import NoWarden
+
+    slots = Slots(mode)
+    try:
+        slots.release(slots.acquire(), clean=True)
+    except NoWarden as none:
+        slots.close()
+        if isinstance(none.__cause__, OSError) and none.__cause__.errno in EXHAUSTED:
+            raise no_room() from none
+        return None
+    return slots
 
 
 def _of_another_process() -> Completed:
-    sentence = "The session belongs to the process that this one was forked from."
-    return Completed(exit_code=125, not_started=sentence, duration_s=0.0, enforced=DIRECT)
+    return not_run(NotStarted("The session belongs to the process that this one was forked from.", 125))

@@ -36,10 +36,13 @@ def run(
     """Run an exact argv to its end on the calling thread.
 
     `cwd` and `env` are the host's own where not given. `timeout_s` (None: no limit) and `grace_s` are seconds. See
-    `Invocation` and `Completed` for the rest. Raises ValueError for an empty argv; never for what the command did.
+    `Invocation` and `Completed` for the rest. Raises ValueError for an empty argv or a timeout that is none; never for
+    what the command did.
     """
     if not argv or isinstance(argv, str):
         raise ValueError("argv must be a list of words and hold at least the program")
+    if timeout_s is not None and not timeout_s > 0:
+        raise ValueError("timeout_s must be more than 0, or None for no limit")
     invocation = Invocation(
         argv=tuple(argv),
         cwd=os.path.abspath(cwd) if cwd is not None else os.getcwd(),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
 from enum import IntEnum
+from io import FileIO
 
 
 class Stop(IntEnum):
@@ -28,7 +28,7 @@ class Cancel:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._pipe: tuple[int, int] | None = None
+        self._pipe: tuple[FileIO, FileIO] | None = None
         self._wanted = Stop.NO
         self._heard = b""
 
@@ -38,11 +38,11 @@ class Cancel:
 
     def fileno(self) -> int:
         """Readable as soon as a stop was requested, and again each time a harder one is. Raises OSError."""
-        return self._open()[0]
+        return self._open()[0].fileno()
 
     def wakeup_fd(self) -> int:
         """Whatever is written here makes the descriptor readable, and is told by `heard`. Raises OSError."""
-        return self._open()[1]
+        return self._open()[1].fileno()
 
     def request(self, stop: Stop = Stop.POLITELY) -> None:
         with self._lock:
@@ -54,8 +54,7 @@ class Cancel:
         """Take note of what is wanted now, and make the descriptor quiet until more is."""
         with self._lock:
             if self._pipe is not None:
-                with suppress(BlockingIOError):
-                    self._heard += os.read(self._pipe[0], 4096)
+                self._heard += self._pipe[0].read(4096) or b""
             return self._wanted
 
     def heard(self) -> bytes:
@@ -68,28 +67,25 @@ class Cancel:
             if self._pipe is not None:
                 reading, writing = self._pipe
                 self._pipe = None
-                os.close(reading)
-                os.close(writing)
+                reading.close()
+                writing.close()
 
-    def __del__(self) -> None:
-        """For one that an exception took from its owner before it was closed."""
-        self.close()
-
-    def _open(self) -> tuple[int, int]:
+    def _open(self) -> tuple[FileIO, FileIO]:
         with self._lock:
             if self._pipe is None:
+                # File objects, since those close themselves if an exception takes this from its owner. A `__del__` of
+                # our own would not do: Python ignores what is raised in one, a Ctrl-C too.
                 reading, writing = os.pipe()
-                os.set_blocking(reading, False)
-                os.set_blocking(writing, False)
-                self._pipe = reading, writing
+                self._pipe = FileIO(reading, "rb"), FileIO(writing, "wb")
+                for fd in (reading, writing):
+                    os.set_blocking(fd, False)
                 if self._wanted is not Stop.NO:
                     self._nudge()
             return self._pipe
 
     def _nudge(self) -> None:
         if self._pipe is not None:
-            with suppress(BlockingIOError):  # so full that it is readable anyway
-                os.write(self._pipe[1], _NUDGE)
+            self._pipe[1].write(_NUDGE)  # where there is no room it is readable anyway
 
 
 _NUDGE = b"\0"  # no signal has this number, so it cannot be taken for what `signal.set_wakeup_fd` writes

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 
 from handrail.text.clean import Cleaner
 from handrail.text.decode import Decoder
@@ -17,8 +18,12 @@ from handrail.values.event import Chunk, Ended, Event, Lines, Skipped, Started
 
 Listener = Callable[[Event], None]
 
-# A terminal takes some 10 MB/s; this is a second's delay for it, and little for a host program's memory.
-_PENDING_BYTES = 16 * 1024 * 1024
+# A terminal takes some 10 MB/s; this is half a second's delay for it, and little for a host program's memory.
+_PENDING_BYTES = 4 * 1024 * 1024
+# With more than this in the queue the command writes faster than lines can be cleaned. As both threads need Python's
+# one lock, this one then rests for three times as long as it worked: a flood made the poll loop miss its deadline.
+_FLOOD_BYTES = 256 * 1024
+_REST = 3
 # A line longer than this is passed on in pieces, so that output without line ends cannot pile up.
 _LINE_CHARS = 64 * 1024
 
@@ -64,6 +69,7 @@ class Feed:
         """The command is over: wait at most `wait_s` seconds for the listener to have heard all of it."""
         with self._changed:
             state = self._calls[call]
+            state.is_over = True
             for stream, total in state.skipped.items():
                 self._append(Skipped(call, stream, total))
             self._append(Ended(call))
@@ -90,8 +96,13 @@ class Feed:
                 if isinstance(event, Chunk):
                     self._pending -= len(event.data)
                 state = self._calls[event.call]
+                is_flood = self._pending > _FLOOD_BYTES
+            began = monotonic()
             for each in state.with_lines(event):
                 self._tell(state, each)
+            if is_flood:
+                with self._changed:
+                    self._changed.wait_for(state.has_ended, _REST * (monotonic() - began))
             if isinstance(event, Ended):
                 with self._changed:
                     state.heard_all = True
@@ -103,7 +114,7 @@ class Feed:
             return
         try:
             self._listener(event)
-        except Exception as failure:  # the host program's own code: it is told in the log, the command goes on
+        except BaseException as failure:
             state.failure = type(failure).__name__
             import logging
 
@@ -125,7 +136,11 @@ class _Call:
     skipped: dict[str, int] = field(default_factory=dict[str, int])
     streams: dict[str, tuple[Decoder, Cleaner]] = field(default_factory=dict[str, tuple[Decoder, Cleaner]])
     failure: str | None = None
+    is_over: bool = False
     heard_all: bool = False
+
+    def has_ended(self) -> bool:
+        return self.is_over
 
     def with_lines(self, event: Started | Chunk | Skipped | Ended) -> list[Event]:
         """The event, and the lines that it finishes."""

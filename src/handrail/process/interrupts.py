@@ -98,9 +98,9 @@ def interruptible(cancel: Cancel) -> Generator[None]:
 
     Raises NotStarted where there is no descriptor by which the call could be stopped.
     """
-    try:
-        cancel.fileno()  # before there is a child that could not be stopped
-    except OSError as failure:
-        raise no_room() from failure
     with deferred(cancel):
+        try:
+            cancel.fileno()  # before there is a child that could not be stopped
+        except OSError as failure:
+            raise no_room() from failure
         yield

@@ -98,6 +98,10 @@ def _starts_unclean() -> bool:
     return any(signal.getsignal(number) is signal.SIG_IGN for number in _IGNORABLE)
 
 
+EXHAUSTED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Errors that say nothing of what can be had here, only that there is no room for it now."""
+
+
 def not_started(number: int, invocation: Invocation) -> NotStarted:
     """Words for the error `number` (errno; 0 for a NUL in the command) of an attempt to start `invocation`."""
     program = os.path.basename(invocation.argv[0])
@@ -105,7 +109,7 @@ def not_started(number: int, invocation: Invocation) -> NotStarted:
         return NotStarted("The command or its environment holds a NUL character.", 125)
     if not os.path.isdir(invocation.cwd):
         return NotStarted("The working directory does not exist.", 125)
-    if number in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+    if number in EXHAUSTED:
         return no_room()
     sentence, exit_code = _WORDS.get(number, ("{}: the system refused to start it", 125))
     return NotStarted(sentence.format(program), exit_code)

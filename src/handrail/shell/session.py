@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
 from handrail.hosts.base import Host
@@ -76,6 +76,7 @@ class Session:
         on_output: OnOutput | None = None,
     ) -> ShellRun:
         """Run `command` to its end on the calling thread. Times in seconds, see `Invocation`."""
+        self._make_tmpdir()
         before, vanished = self._start()
         path = self._workspace.absolute(before)
         try:
@@ -98,6 +99,13 @@ class Session:
             )
             reported = None
         return self._end(completed, reported, before, vanished=vanished)
+
+    def _make_tmpdir(self) -> None:
+        """Each time: a command may have removed it, and the next would find no place for its temporary files."""
+        tmpdir = self._bash.environment.get("TMPDIR", "")
+        if os.path.dirname(tmpdir) == self._bash.directory:
+            with suppress(OSError):  # it is there, or cannot be, which the command will say itself
+                os.mkdir(tmpdir, 0o700)
 
     def _start(self) -> tuple[str, bool]:
         """Where a command starts, and whether the session's directory is there no more; that is said once."""

@@ -5,6 +5,7 @@ Every sentence about a command that a model reads is made here; it holds no abso
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from handrail.text.cut import Shown, TextLimits, marker, present
 from handrail.tools.hints import hint_for
 from handrail.values.completed import Captured, Completed
 from handrail.values.tool import ToolResult
+
+_MAY_MOVE = re.compile(r"\b(?:cd|pushd|popd)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,7 @@ def report(ran: Ran, outputs: Outputs, style: ReportStyle) -> ToolResult:
     if not style.merge:
         streams = {"stdout": completed.stdout, "stderr": completed.stderr}
     texts = {name: _text(captured, outputs, style.text) for name, captured in streams.items()}
-    notes = [*_notes(ran.run), *_notes_on_text(streams, texts), *ran.notes]
+    notes = [*_notes(ran.run), *_notes_on_directory(ran), *_notes_on_text(streams, texts), *ran.notes]
     hint = hint_for(ran.command, completed.exit_code)
     status = [
         _status(completed, ran.timeout_s),
@@ -100,6 +103,13 @@ def _notes(ran: ShellRun) -> list[str]:
         more = len(completed.left_behind) - 5
         notes.append(f"still running at the end, and ended: {named}" + (f" and {more} more" if more > 0 else ""))
     return notes
+
+
+def _notes_on_directory(ran: Ran) -> list[str]:
+    """A command that replaced bash, or took its report away, need not have gone anywhere: only if it speaks of it."""
+    if not ran.run.unreported or not _MAY_MOVE.search(ran.command):
+        return []
+    return [f"the command did not tell in which directory it ended; the next one starts in {_shown_path(ran.run.cwd)}"]
 
 
 def _notes_on_text(streams: Mapping[str, Captured], texts: Mapping[str, _Text]) -> list[str]:
