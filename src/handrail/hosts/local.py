@@ -46,9 +46,9 @@ class LocalHost:
         return slots.enforced if slots is not None else DIRECT
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
-        slots = self._choose()
         if os.getpid() != self._pid:
             return _of_another_process()
+        slots = self._choose()
         if slots is None:
             return run_direct(invocation, cancel, on_output)
         from handrail.process.slot_child import run_in_slot
@@ -64,6 +64,8 @@ class LocalHost:
 
         Raises NotStarted where there was only no room to try.
         """
+        if os.getpid() != self._pid:  # a thread that is not here may have held the lock at the moment of the fork
+            return self._slots
         with self._lock:
             if not self._chosen and self._mode is not None:
                 self._slots = _tried(self._mode)
@@ -72,9 +74,13 @@ class LocalHost:
 
 
 def _tried(mode: Mode) -> Slots | None:
-    from handrail.process.slots import Slots
-    from handrail.process.warden_process import NoWarden
-
+    try:
+        # Both now, since later there may be no descriptor left to load the second by.
+        import handrail.process.slot_child  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        from handrail.process.slots import Slots
+        from handrail.process.warden_process import NoWarden
+    except OSError as exhausted:
+        raise no_room() from exhausted
     slots = Slots(mode)
     try:
         slots.release(slots.acquire(), clean=True)
