@@ -29,6 +29,7 @@ else:  # this is part of no package: the warden finds it by the folder that it l
 # A request brings at most two ends of pipes, a memory file, and a pipe that tells when nothing of the call is left.
 DESCRIPTORS = 8
 MESSAGE_BYTES = 128 * 1024
+NAMED = 100  # of what is left; more would not fit into a message
 HELPERS_S = 0.01  # for what has closed its output and is on its way out
 
 
@@ -41,6 +42,8 @@ class Keeper:
         self._is_init = is_init
         self._null = os.open(os.devnull, os.O_RDWR)
         self._wake = tree.wake_on_child()
+        self._mounts = changed_mounts()
+        self._has_other_mounts = False
         self._running: dict[int, int] = {}  # processes of the call that have not ended: pid → place in the pipeline
         self._statuses: list[int] = []
         self._until_over = -1  # closed as soon as nothing of the call is left
@@ -115,9 +118,9 @@ class Keeper:
         """Name what is left of the call. A subreaper ends it too; an init is ended by the host, and all with it."""
         self._running.clear()
         if not self._reap() or not self._wait_for_helpers():
-            self._say({"left": []})
+            self._say({"left": [], "clean": self._is_as_made()})
             return
-        named = [[pid, tree.words(pid)] for pid in tree.descendants()]
+        named = [[pid, tree.words(pid)] for pid in tree.descendants()[:NAMED]]
         if not self._is_init:
             tree.kill_tree(self._wake)
         self._say({"left": named})
@@ -145,11 +148,16 @@ class Keeper:
                 if pid in self._running:
                     self._statuses[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
         if had_running and not self._running:
-            self._say({"ended": self._statuses, "clean": not any_left})
+            self._say({"ended": self._statuses, "clean": not any_left and self._is_as_made()})
         if not any_left and self._until_over >= 0:
             os.close(self._until_over)
             self._until_over = -1
         return any_left
+
+    def _is_as_made(self) -> bool:
+        """Whether the next command would find here what the first did: a root's command can mount."""
+        self._has_other_mounts |= bool(self._mounts.poll(0))  # which tells a change once
+        return not self._has_other_mounts
 
     def _signal_all(self, number: int) -> None:
         if self._is_init:
@@ -162,6 +170,14 @@ class Keeper:
     def _say(self, answer: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the host has gone; `serve` is told
             self._host.send(json.dumps(answer).encode(), socket.MSG_NOSIGNAL)
+
+
+def changed_mounts() -> select.poll:
+    """Tells, when polled, that this process's mounts have changed since it was last polled: proc(5), mounts."""
+    poll = select.poll()
+    with contextlib.suppress(OSError):  # no /proc, and then nothing of it to change
+        poll.register(os.open("/proc/self/mounts", os.O_RDONLY), select.POLLPRI | select.POLLERR)
+    return poll
 
 
 def receive(conversation: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:

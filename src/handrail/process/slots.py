@@ -69,7 +69,7 @@ def understood(data: bytes) -> Answer:
     statuses = cast("list[object]", ended) if isinstance(ended, list) else []
     return Answer(
         status=_number(statuses[-1], -64, 255) if statuses else None,
-        clean=fields.get("clean") is True or left == [],
+        clean=fields.get("clean") is True,
         failed=_number(failed, 0, 4095) or 0 if failed is not None else None,
         left=tuple(map(_named, cast("list[object]", left)[:100])) if isinstance(left, list) else None,
     )
@@ -144,7 +144,8 @@ class Slot:
         raise NoWarden("no keeper could be started")
 
     def ask(self, request: Mapping[str, object], fds: Sequence[int] = ()) -> None:
-        """Raises OSError where the keeper has gone."""
+        """Raises OSError where the keeper has gone. One that a command has stopped is let on, so that it hears."""
+        self._signal_keeper(signal.SIGCONT)
         send(self.conversation, request, list(fds))
 
     def answer(self, timeout_s: float) -> Answer | None:
@@ -168,12 +169,15 @@ class Slot:
                 while said is not None and said.left is None and monotonic() < latest:  # it told of an end first
                     said = self.answer(_SWEEP_S)
         if self._pidfd >= 0:
-            with contextlib.suppress(OSError):  # its command killed it
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            self._signal_keeper(signal.SIGKILL)
             wait_readable(self._pidfd, latest - monotonic())
         if self._owner.mode == "reaper":
             with contextlib.suppress(OSError):  # the warden has gone, and ended all before
                 self._owner.settle(latest - monotonic())
+
+    def _signal_keeper(self, number: signal.Signals) -> None:
+        with contextlib.suppress(OSError):  # it has gone: its command may have killed it
+            signal.pidfd_send_signal(self._pidfd, number)
 
     def _is_ours(self) -> bool:
         return os.getpid() == self._pid and identity(self.conversation.fileno()) == self._identity
@@ -186,8 +190,7 @@ class Slot:
         if identity(self.conversation.fileno()) == self._identity:
             self.conversation.close()
             if self._pidfd >= 0:
-                with contextlib.suppress(OSError):
-                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                self._signal_keeper(signal.SIGKILL)
                 os.close(self._pidfd)
         else:
             self.conversation.detach()
