@@ -369,6 +369,46 @@ print(time.monotonic())
     assert carrying(mark) == []
 
 
+def test_of_much_that_was_left_some_is_named_and_all_is_ended(slots: Slots, mark: str) -> None:
+    words = "ü" * 50
+    ended = bash(slots, f"for n in {{1..150}}; do (exec -a {words} sleep {mark}) >/dev/null 2>&1 & done")
+    assert (ended.exit_code, len(ended.left_behind)) == (0, 100)
+    assert within(2, lambda: len(carrying(mark)) == 0)
+    assert all(left.name for left in ended.left_behind)
+
+
+PROTECTED = """
+import os, signal, time
+from handrail.process import tree
+
+def child():
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        for fd in (1, 2):
+            os.close(fd)
+        signal.pause()
+    return pid
+
+wake = tree.wake_on_child()
+roots = child()
+os.setresuid(65534, 65534, 65534)
+ours = child()
+began = time.monotonic()
+tree.kill_tree(wake)
+print(roots, tree.children(os.getpid()) == [roots], time.monotonic() - began < 10)
+"""
+
+
+def test_what_has_become_another_users_does_not_hold_the_end_up() -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user and leave a child behind that it cannot end")
+    told = subprocess.run([sys.executable, "-c", PROTECTED], capture_output=True, text=True, check=True, timeout=30)
+    pid, *facts = told.stdout.split()
+    os.kill(int(pid), signal.SIGKILL)
+    assert facts == ["True", "True"]
+
+
 def test_a_call_goes_on_when_the_threads_of_others_end(mode: Mode) -> None:
     code = """
 host = LocalHost()
@@ -399,9 +439,11 @@ def test_a_command_that_kills_its_keeper_ends_with_it(mark: str) -> None:
 def test_a_command_that_stops_its_keeper_is_ended_at_its_limit(mark: str) -> None:
     with closing(Slots("reaper")) as slots:
         for last in (f"sleep {mark}", "exit 0"):
-            ended = bash(slots, f"setsid sleep {mark} & kill -STOP $PPID; {last}", timeout_s=0.5, grace_s=0.2)
+            line = f"setsid sleep {mark} & trap 'echo polite; exit' TERM; kill -STOP $PPID; {last}"
+            ended = bash(slots, line, timeout_s=0.5, grace_s=5, merge=False)
             assert ended.timed_out
-            assert ended.duration_s < 8
+            assert ended.stdout.head == (b"" if last == "exit 0" else b"polite\n")
+            assert ended.duration_s < 5
             assert carrying(mark) == []
             assert said(slots, "echo on") == "on\n"
 
@@ -412,7 +454,7 @@ def test_a_command_in_a_namespace_can_do_nothing_to_its_keeper(name: str) -> Non
         first = keeper(slots)
         if "\n1 " not in first:
             pytest.skip("no PID namespace can be had here")
-        assert keeper(slots, f"kill -{name} $PPID") == first
+        assert keeper(slots, f"kill -{name} $PPID; sleep 77.25 & kill -{name} -1") == first
 
 
 HOSTILE = """

@@ -36,18 +36,21 @@ def kill_tree(wake: int, spare: frozenset[int] = frozenset()) -> None:
     """SIGKILL every descendant, and collect it, until there is none but the children in `spare`.
 
     Each round catches what was forked during the one before. Only what the kernel holds (a dead network disk) can make
-    it last; who asked has a deadline of its own.
+    it last; who asked has a deadline of its own. What has become another user's (sudo) cannot be ended, and stays.
     """
     poll = select.poll()
     poll.register(wake, select.POLLIN)
+    before: list[int] = []
     for round_ in itertools.count():
         left = [pid for pid in descendants(spare) if pid not in spare]
+        all_ours = True
         for number in (signal.SIGSTOP, signal.SIGKILL) if round_ >= ROUNDS_BEFORE_STOP else (signal.SIGKILL,):
             for pid in left:
-                signal_pid(pid, number)
+                all_ours &= signal_pid(pid, number)
         ended = collect(spare)
-        if not left and not ended:
+        if not ended and (not left or (left == before and not all_ours)):
             return
+        before = left
         if not ended:
             poll.poll(ROUND_MS)
             drain(wake)
@@ -99,13 +102,24 @@ def parents() -> dict[int, int]:
 
 
 def words(pid: int) -> str:
-    """A process's command line, for the host to show; at most 200 characters."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read(1000).rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")[:200]
+    """A process's command line, for the host to show, else its name in brackets; at most 80 characters."""
+    for name in ("cmdline", "comm"):  # a zombie has no command line
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
+            text = file.read(1000).strip(b"\0\n").replace(b"\0", b" ").decode("utf-8", "replace")[:78]
+            if text:
+                return text if name == "cmdline" else f"[{text}]"
     return ""
 
 
-def signal_pid(pid: int, number: int) -> None:
-    """Send a signal to a child of ours, or to a child of one: none of those pids can pass to another before we wait."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+def signal_pid(pid: int, number: int) -> bool:
+    """Send a signal to a descendant, which may have ended; False where it is another user's.
+
+    No child's pid can pass to a stranger before we wait for it, and a grandchild's only where its parent just did.
+    """
+    try:
         os.kill(pid, number)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True
