@@ -46,6 +46,7 @@ class Keeper:
         self._has_other_mounts = False
         self._running: dict[int, int] = {}  # processes of the call that have not ended: pid → place in the pipeline
         self._statuses: list[int] = []
+        self._ended_at = 0.0
         self._until_over = -1  # closed as soon as nothing of the call is left
 
     def serve(self) -> None:
@@ -126,10 +127,10 @@ class Keeper:
         self._say({"left": named})
 
     def _wait_for_helpers(self) -> bool:
-        """Whether anything is still left a moment on: a helper that has closed its output is on its way out."""
+        """Whether anything is left a moment after the end: a helper that has closed its output is on its way out."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
-        latest = time.monotonic() + HELPERS_S
+        latest = self._ended_at + HELPERS_S
         while (rest := latest - time.monotonic()) > 0 and poll.poll(rest * 1000):
             tree.drain(self._wake)
             if not self._reap():
@@ -148,6 +149,7 @@ class Keeper:
                 if pid in self._running:
                     self._statuses[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
         if had_running and not self._running:
+            self._ended_at = time.monotonic()
             self._say({"ended": self._statuses, "clean": not any_left and self._is_as_made()})
         if not any_left and self._until_over >= 0:
             os.close(self._until_over)
