@@ -180,20 +180,26 @@ class Slot:
             signal.pidfd_send_signal(self._pidfd, number)
 
     def _is_ours(self) -> bool:
-        return os.getpid() == self._pid and identity(self.conversation.fileno()) == self._identity
+        return os.getpid() == self._pid and self._holds_conversation() and (self._pidfd < 0 or self._holds_pidfd())
+
+    def _holds_conversation(self) -> bool:
+        return identity(self.conversation.fileno()) == self._identity
+
+    def _holds_pidfd(self) -> bool:
+        return self._pidfd >= 0 and identity(self._pidfd) == self._pidfd_identity
 
     def close(self) -> None:
         """Give the descriptors up, those that are still ours, and end the keeper, which has no call any more.
 
         The closed socket alone would not end it if a child that the host forked holds a copy.
         """
-        if identity(self.conversation.fileno()) == self._identity:
+        if self._holds_conversation():
             self.conversation.close()
-            if self._pidfd >= 0:
-                self._signal_keeper(signal.SIGKILL)
-                os.close(self._pidfd)
         else:
             self.conversation.detach()
+        if self._holds_pidfd():
+            self._signal_keeper(signal.SIGKILL)
+            os.close(self._pidfd)
         self._pidfd = -1
 
 

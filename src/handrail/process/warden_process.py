@@ -155,7 +155,7 @@ def _send(conversation: socket.socket, data: bytes, fds: list[int]) -> None:
 
 
 def _start(mode: Mode, control_fd: int) -> subprocess.Popen[bytes]:
-    if not sys.executable:
+    if not sys.executable or getattr(sys, "frozen", False):  # frozen: it is the host program itself, started again
         raise NoWarden("the path of the Python interpreter is not known")
     # The host's end is noticed by this descriptor, not by a closed socket: a child that the host forked may hold that.
     try:
