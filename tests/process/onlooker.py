@@ -27,29 +27,47 @@ import handrail
 SOURCE = Path(handrail.__file__).parent
 BOUND_S = 20.0  # for whatever must come to be on a loaded machine; what must not last is measured, not awaited
 NOBODY = 65534
+# How many random moments are tried.
+TIMES = 40 if os.environ.get("HANDRAIL_FULL") else 6
 
 # What every host begins with: `call` runs a line of bash and prints nothing, `say` tells the test something.
 HOST = """
 import os, sys, threading, time
 from handrail.hosts.local import LocalHost
 from handrail.process import Cancel, Invocation
+from handrail.process.child import NotStarted
+from handrail.process.direct import not_run
+from handrail.process.interrupts import interruptible
 
 TAG = sys.argv[1]
 host = LocalHost()
 
-def call(line, **options):
-    never = Cancel()
+def call(line, cancel=None, **options):
+    stop = cancel or Cancel()
+    command = Invocation(argv=("bash", "-c", line), cwd="/", env={"PATH": os.environ["PATH"]}, **options)
     try:
-        argv = ("bash", "-c", line)
-        return host.run(Invocation(argv=argv, cwd="/", env={"PATH": os.environ["PATH"]}, **options), cancel=never)
+        with interruptible(stop):
+            return host.run(command, cancel=stop)
+    except NotStarted as refusal:
+        return not_run(refusal)
     finally:
-        never.close()
+        stop.close()
 
 def say(*words):
     print(*words, flush=True)
 
 def told(ended):
     say(ended.enforced.tier, ended.exit_code, ended.signal, ended.stdout.head.decode().strip(), ended.not_started)
+"""
+
+
+# All ways out of a process's reach at once. `exec -a` gives each its tag, whatever it does to its environment.
+HIDING = """
+T={tag}; trap '' TERM HUP
+(exec -a $T sleep 600) &
+setsid bash -c "exec -a $T-setsid sleep 600" &
+( ( env -i setsid bash -c "(exec -a $T-twice sleep 600) >/dev/null 2>&1 &" ) & )
+nohup bash -c "exec -a $T-nohup sleep 600" >/dev/null 2>&1 & disown
 """
 
 
@@ -81,6 +99,9 @@ def root() -> User:
         pytest.skip("needs root")
     return User("root", (), sys.executable)
 
+
+ANYBODY = User("anybody", (), sys.executable)
+"""Who runs the tests."""
 
 USERS: Mapping[str, Callable[[], User]] = {"root": root, "ordinary": ordinary_user}
 
@@ -232,6 +253,19 @@ class Hosts:
         for host in self._started:
             host.clean()
         self._started.clear()
+
+
+def tell(hosts: Hosts, user: User, code: str, tier: str = "T3", before: Sequence[str] = ()) -> list[str]:
+    """The lines of a host that ended by itself and left nothing."""
+    host = hosts.start(user, code, tier, before)
+    said = host.end().splitlines()
+    assert host.survivors(5.0) == []
+    return said
+
+
+def tell_best(hosts: Hosts, user: User) -> str:
+    """The highest tier that a user has on this machine."""
+    return tell(hosts, user, "told(call('true'))")[0].split()[0]
 
 
 def kill(process: Seen) -> Seen:

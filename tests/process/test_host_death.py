@@ -1,6 +1,6 @@
 """Nothing outlives a host, however it dies; and a host outlives its warden and its keepers.
 
-With HANDRAIL_FULL=1 in the environment each way of dying is tried 40 times instead of 6.
+With HANDRAIL_FULL=1 in the environment each way of dying is tried at 40 moments instead of 6.
 """
 
 from __future__ import annotations
@@ -12,21 +12,12 @@ import time
 
 import pytest
 
-from tests.process.onlooker import BOUND_S, USERS, Host, Hosts, Seen, User, kill
+from tests.process.onlooker import BOUND_S, HIDING, TIMES, USERS, Host, Hosts, Seen, User, kill
 
-TIMES = 40 if os.environ.get("HANDRAIL_FULL") else 6
 # Measured on two busy cores: 0.1 s at most. What is still there after so long stays for ever.
 GONE_S = 5.0
 MODES = ["T2", "T1"]
 
-# All ways out of a process's reach at once. `exec -a` gives each its tag, whatever it does to its environment.
-HIDING = """
-T={tag}; trap '' TERM HUP
-(exec -a $T sleep 600) &
-setsid bash -c "exec -a $T-setsid sleep 600" &
-( ( env -i setsid bash -c "(exec -a $T-twice sleep 600) >/dev/null 2>&1 &" ) & )
-nohup bash -c "exec -a $T-nohup sleep 600" >/dev/null 2>&1 & disown
-"""
 STAYING = HIDING + "echo up; exec -a $T-main sleep 600"
 STAY = 5
 
@@ -193,7 +184,8 @@ def test_a_call_ends_with_its_warden_or_keeper_and_the_next_one_works(
     assert host.survivors(GONE_S) == []
 
 
-def test_an_idle_warden_that_was_killed_is_replaced(hosts: Hosts, user: User, mode: str) -> None:
+@pytest.mark.parametrize("which", ["warden", "keepers"])
+def test_what_was_killed_between_calls_is_replaced(hosts: Hosts, user: User, mode: str, which: str) -> None:
     life = """
 told(call("true"))
 for _ in "123":
@@ -203,8 +195,11 @@ for _ in "123":
     host = hosts.start(user, life, mode)
     host.line()
     for _ in range(3):
-        (child,) = [process for process in host.seen() if process.parent == host.pid]
-        kill(child)
+        programs = host.seen()
+        parents = {process.parent for process in programs}
+        for process in programs:
+            if process.parent == host.pid if which == "warden" else process.pid not in parents:
+                kill(process)
         host.go_on()
         assert host.line() == f"{mode} 0 None again None"
     host.end()

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
 
 import pytest
 
 from handrail.errors import ConfigurationError
 from handrail.hosts.local import LocalHost
 from handrail.process import tree
-from tests.process.onlooker import USERS, Host, Hosts, Seen, User
+from tests.process.onlooker import ANYBODY, USERS, Hosts, User, tell, tell_best
 
-ANYBODY = User("anybody", (), sys.executable)
 TWO_CALLS = "told(call('echo one')); told(call('echo two'))"
 # What leaves the group and the session; only a tier that owns its processes finds it.
 LEAVING = "told(call(f\"(env -i setsid bash -c '(exec -a {TAG}-left sleep 600) >/dev/null 2>&1 & sleep 0.1')\"))"
@@ -25,24 +23,8 @@ def user(request: pytest.FixtureRequest) -> User:
     return USERS[request.param]()
 
 
-def seen_after(host: Host) -> list[Seen]:
-    return host.survivors(5.0)
-
-
-def tell(hosts: Hosts, user: User, code: str, tier: str = "T3", before: tuple[str, ...] = ()) -> list[str]:
-    """What a host said that ended by itself and left nothing."""
-    host = hosts.start(user, code, tier, before)
-    said = host.end().splitlines()
-    assert seen_after(host) == []
-    return said
-
-
 def in_tier(tier: str) -> list[str]:
     return [f"{tier} 0 None one None", f"{tier} 0 None two None"]
-
-
-def best(hosts: Hosts, user: User) -> str:
-    return tell(hosts, user, "told(call('true'))")[0].split()[0]
 
 
 # ---------------------------------------------------------------- which tier
@@ -56,7 +38,7 @@ def test_a_tier_that_does_not_exist_is_a_configuration_error(word: str, monkeypa
 
 
 def test_the_environment_can_only_lower_the_tier(hosts: Hosts, user: User) -> None:
-    there_is = best(hosts, user)
+    there_is = tell_best(hosts, user)
     for wanted in ("T3", "T2", "T1", "T0"):
         assert tell(hosts, user, TWO_CALLS, wanted) == in_tier(min(wanted, there_is))
 
@@ -192,7 +174,7 @@ def test_a_subreaper_needs_the_process_table_of_its_own_namespace(hosts: Hosts, 
 @pytest.mark.parametrize("tier", ["T2", "T1"])
 def test_a_host_may_be_a_subreaper(hosts: Hosts, user: User, tier: str) -> None:
     code = "import ctypes\nassert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n" + ZOMBIES
-    expected = min(tier, best(hosts, user))
+    expected = min(tier, tell_best(hosts, user))
     assert tell(hosts, user, code, tier) == [f"{expected} 3 None  None"] * 5 + ["zombies 0"]
 
 
@@ -204,6 +186,11 @@ def test_a_host_may_be_a_subreaper(hosts: Hosts, user: User, tier: str) -> None:
 )
 def test_without_an_interpreter_commands_run_directly(hosts: Hosts, user: User, path: str) -> None:
     assert tell(hosts, user, f"sys.executable = {path}\n{TWO_CALLS}") == in_tier("T0")
+
+
+def test_a_frozen_program_is_not_taken_for_an_interpreter(hosts: Hosts) -> None:
+    code = f"sys.frozen = True\n{TWO_CALLS}"
+    assert tell(hosts, ANYBODY, code) == in_tier("T0")
 
 
 def test_an_interpreter_that_never_answers_is_ended(hosts: Hosts, user: User) -> None:
