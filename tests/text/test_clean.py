@@ -159,14 +159,20 @@ def test_chunks_do_not_change_the_lines(text: str, cuts: list[int], scrollback: 
 
 
 @UNHURRIED
-@given(streams, st.sampled_from([0, 3, 200]), st.sampled_from([None, 2, 5, 40]))
-def test_bytes_one_at_a_time_give_the_same_lines(text: str, scrollback: int, max_line: int | None) -> None:
+@given(streams, st.sampled_from([(0, None), (3, None), (200, None), (0, 2), (0, 5), (0, 40)]))
+def test_bytes_one_at_a_time_give_the_same_lines(text: str, limits: tuple[int, int | None]) -> None:
+    scrollback, max_line = limits
     data = text.encode("utf-8", "surrogatepass")
     at_once, bytewise = Decoder(), Decoder()
     whole = lines(at_once.feed(data) + at_once.finish(), scrollback=scrollback, max_line=max_line)
     cleaner = Cleaner(scrollback, max_line)
     pieces = [line for i in range(len(data)) for line in cleaner.feed(bytewise.feed(data[i : i + 1]))]
     assert pieces + cleaner.feed(bytewise.finish()) + cleaner.finish() == whole
+
+
+def test_a_cleaner_does_not_wrap_lines_and_wait_for_the_cursor_at_once() -> None:
+    with pytest.raises(ValueError, match="max_line"):
+        Cleaner(scrollback=3, max_line=5)
 
 
 @UNHURRIED
@@ -231,7 +237,7 @@ def test_a_line_longer_than_allowed_is_passed_on_in_pieces() -> None:
 
 
 def test_a_line_of_exactly_the_allowed_length_is_one_line() -> None:
-    assert lines("x" * 10 + "\n" + "y" * 10 + "\n", max_line=10) == [Line("x" * 10, 1), Line("y" * 10, 2)]
+    assert lines("x" * 10 + "\n" + "y" * 10 + "\n", scrollback=0, max_line=10) == [Line("x" * 10, 1), Line("y" * 10, 2)]
 
 
 def test_a_progress_bar_without_end_is_no_long_line() -> None:

@@ -20,11 +20,15 @@ class Cleaner:
 
     A line is final once `scrollback` more have begun, since until then the cursor can come back to it: with 0 each is
     final at its line end, and sequences that move up find nothing above. `max_line` wraps lines at that many columns
-    (at least 2), so that a line without end needs no endless memory; a wrapped piece counts as a line, with the number
-    of the raw line it is part of. A control sequence that never ends hides at most the rest of its raw line.
+    (at least 2; only with `scrollback` 0), so that a line without end needs no endless memory; a wrapped piece counts
+    as a line, with the number of the raw line it is part of. Raises ValueError for both at once. A control sequence
+    that never ends hides at most the rest of its raw line.
     """
 
     def __init__(self, scrollback: int = 200, max_line: int | None = None) -> None:
+        if max_line is not None and scrollback:
+            # Pieces of one raw line could pass out of the cursor's reach in the middle of a chunk, or only behind it.
+            raise ValueError("max_line goes with scrollback=0 only")
         width = None if max_line is None else max(2, max_line)
         self._screen = Screen(scrollback, width)
         self._most_held = _HELD if width is None else min(width, _HELD)
