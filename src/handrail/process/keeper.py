@@ -10,8 +10,10 @@ JSON object. The host trusts no answer: a hostile command of the same user may h
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -30,6 +32,7 @@ else:  # this is part of no package: the warden finds it by the folder that it l
 DESCRIPTORS = 8
 MESSAGE_BYTES = 128 * 1024
 NAMED = 100  # of what is left; more would not fit into a message
+LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 HELPERS_S = 0.01  # for what has closed its output and is on its way out
 
 
@@ -44,6 +47,7 @@ class Keeper:
         self._wake = tree.wake_on_child()
         self._mounts = changed_mounts()
         self._has_other_mounts = False
+        self._made = circumstances()
         self._running: dict[int, int] = {}  # processes of the call that have not ended: pid → place in the pipeline
         self._statuses: list[int] = []
         self._ended_at = 0.0
@@ -96,6 +100,9 @@ class Keeper:
     def _run(self, request: dict[str, Any], fds: list[int]) -> None:
         """Start the processes of one call, wired by pipes. Either all of them start or none is left."""
         argvs = request["argvs"]
+        if not self._is_as_made():
+            self._say({"failed": errno.EAGAIN})
+            return
         self._statuses = [0] * len(argvs)
         stdin = self._null
         for place, argv in enumerate(argvs):
@@ -107,7 +114,7 @@ class Keeper:
                 self._running.clear()
                 for fd in {reading} - {self._null}:
                     os.close(fd)
-                self._say({"failed": getattr(failure, "errno", None) or 0, "place": place})
+                self._say({"failed": getattr(failure, "errno", None) or 0})
                 return
             finally:
                 for fd in {stdin, stdout} - {self._null, fds[0]}:
@@ -157,9 +164,12 @@ class Keeper:
         return any_left
 
     def _is_as_made(self) -> bool:
-        """Whether the next command would find here what the first did: a root's command can mount."""
+        """Whether the next command would find here what the first did.
+
+        A command of the same user can set this process's limits and priority (prlimit, renice), a root's can mount.
+        """
         self._has_other_mounts |= bool(self._mounts.poll(0))  # which tells a change once
-        return not self._has_other_mounts
+        return not self._has_other_mounts and circumstances() == self._made
 
     def _signal_all(self, number: int) -> None:
         if self._is_init:
@@ -172,6 +182,12 @@ class Keeper:
     def _say(self, answer: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the host has gone; `serve` is told
             self._host.send(json.dumps(answer).encode(), socket.MSG_NOSIGNAL)
+
+
+def circumstances() -> tuple[object, ...]:
+    """What a command inherits from this process and others could have changed."""
+    limits = [resource.getrlimit(limit) for limit in LIMITS]
+    return limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getaffinity(0)
 
 
 def changed_mounts() -> select.poll:

@@ -93,6 +93,7 @@ class Slot:
         self._owner = owner
         self._pid = os.getpid()
         self._pidfd = -1
+        self._was_killed = False
         self._pidfd_identity: tuple[int, int] | None = None
         try:
             self.conversation, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -159,7 +160,10 @@ class Slot:
         return understood(data) if data else None
 
     def kill(self) -> None:
-        """End the slot with all that is in it, at once, and wait for that."""
+        """End the slot with all that is in it, at once, and wait for that. There is no second time."""
+        if self._was_killed:
+            return
+        self._was_killed = True
         latest = monotonic() + _KILL_S
         if self._owner.mode == "reaper":
             # Its keeper finds and ends what it holds. Where it does not answer, the warden inherits that, and ends it.

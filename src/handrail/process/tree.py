@@ -6,6 +6,7 @@ Standard library only, single-threaded, like the programs that use it. It refuse
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import select
@@ -87,7 +88,8 @@ def children(pid: int) -> list[int]:
                 found += map(int, file.read().split())
     except FileNotFoundError:
         return [child for child, parent in parents().items() if parent == pid] if os.path.isdir(f"/proc/{pid}") else []
-    except OSError:  # it ended while we looked
+    except OSError as failure:
+        must_be_gone(failure)
         return []
     return found
 
@@ -96,9 +98,21 @@ def parents() -> dict[int, int]:
     """Every process's parent."""
     found: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-            found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError as failure:
+            must_be_gone(failure)
     return found
+
+
+def must_be_gone(failure: OSError) -> None:
+    """A process that ended while we looked is no fault. That we cannot look (a command may have set our limits) is one.
+
+    It raises the failure then: who cannot look must end, so that what it holds falls to somebody who can.
+    """
+    if failure.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+        raise failure
 
 
 def words(pid: int) -> str:
