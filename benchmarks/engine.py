@@ -1,8 +1,9 @@
 """What a command costs through handrail, each workload against the least that the kernel allows, in the same run.
 
-    python benchmarks/engine.py [W1 W2 W3 W5 W8] [--quick] [--json] [--strict]
+    python benchmarks/engine.py [W1 W2 W3 W4 W5 W8] [--quick] [--json] [--strict]
 
-W1 call overhead, W2 capture, W3 concurrency, W5 a pipe held by a background child, W8 start. See README.md beside it.
+W1 call overhead, W2 capture, W3 concurrency, W4 a timeout, W5 a pipe held by a background child, W8 start.
+See README.md beside it.
 """
 
 from __future__ import annotations
@@ -271,8 +272,30 @@ def w1_call_overhead(bench: Bench) -> Iterator[Row]:
         yield row(f'W1 Toolbox.call("shell"), {tier}', "ms", whole, lowest, max_ratio=1.9)
         yield row("W1 subprocess.run, to compare", "ms", plain, lowest)
         ballast = b"x" * (1024 * MIB)
-        lowest, heavy = take_turns(calls // 2, least, ours)
-        yield row(f"W1 run(), this process {len(ballast) // MIB} MiB larger", "ms", heavy, lowest)
+        through_slot = timed(lambda: succeeded(run_on(host, argv, os.environ)))
+        lowest, heavy, heavy_hosted = take_turns(calls // 2, least, ours, through_slot)
+        larger = f"this process {len(ballast) // MIB} MiB larger"
+        yield row(f"W1 run(), {larger}", "ms", heavy, lowest)
+        yield row(f"W1 a host's run(), {tier}, {larger}", "ms", heavy_hosted, lowest, max_ratio=1.7)
+
+
+def w1_cold_slot(bench: Bench) -> Iterator[Row]:
+    """A host's first command: its slot is made first. The warden is there: it is started once for a process."""
+    argv = ["bash", "-c", "true"]
+    hosts: list[LocalHost] = []
+
+    def on_a_new_host() -> float:
+        hosts.append(LocalHost())
+        began = time.perf_counter()
+        succeeded(run_on(hosts[-1], argv, os.environ))
+        return time.perf_counter() - began
+
+    with floor(compile_floor(bench.directory), 1, argv) as least:
+        lowest, cold = take_turns(bench.rounds(40), least, on_a_new_host)
+    tier = hosts[0].enforced.tier
+    for host in hosts:
+        host.close()
+    yield row(f"W1 a host's first run(), {tier}", "ms", cold, lowest, max_ratio=10)
 
 
 def eighty_byte_lines(total_bytes: int) -> list[str]:
@@ -297,8 +320,13 @@ def w2_capture(bench: Bench) -> Iterator[Row]:
             os.unlink(output.spill)
         return seconds
 
-    with floor(compile_floor(bench.directory), 1, argv) as least:
-        lowest, counted, spilled = take_turns(bench.rounds(5), least, lambda: capture(None), lambda: capture(spills))
+    with floor(compile_floor(bench.directory), 1, argv) as least, closing(LocalHost()) as host:
+        in_slot = timed(lambda: succeeded(run_on(host, argv, os.environ)))
+        lowest, counted, spilled, hosted = take_turns(
+            bench.rounds(5), least, lambda: capture(None), lambda: capture(spills), in_slot
+        )
+        tier = host.enforced.tier
+    yield row(f"W2 {total // MIB} MiB of lines, a host's run(), {tier}, no spill", "s", hosted, lowest, max_ratio=1.1)
     yield row(f"W2 {total // MIB} MiB of lines, no spill", "s", counted, lowest, max_ratio=1.1)
     yield row(f"W2 {total // MIB} MiB of lines, up to 256 spilled", "s", spilled, lowest, max_ratio=1.9)
 
@@ -378,6 +406,32 @@ def still_running(mark: str) -> list[str]:
     return found
 
 
+def w4_timeout(bench: Bench) -> Iterator[Row]:
+    """A tree of which a part has left the session: what is returned after the limit, and that nothing is left."""
+    argv = ["bash", "-c", "(setsid sleep 300 &) ; sleep 300"]
+    mark = f"{os.path.basename(bench.directory)}-w4"
+    env = {**os.environ, "HANDRAIL_BENCHMARK": mark}
+
+    with closing(LocalHost()) as host:
+
+        def until_the_limit() -> float:
+            began = time.perf_counter()
+            with closing(Cancel()) as never:
+                completed = host.run(
+                    Invocation(argv=tuple(argv), cwd=os.getcwd(), env=env, timeout_s=1.0), cancel=never
+                )
+            seconds = time.perf_counter() - began
+            if not completed.timed_out:
+                raise RuntimeError(f"it was to be stopped at its limit: {completed}")
+            if left := still_running(mark):
+                raise RuntimeError(f"still running after the call: {left}")
+            return seconds
+
+        (figures,) = take_turns(bench.rounds(20), until_the_limit)
+        tier = host.enforced.tier
+    yield row(f"W4 {argv[-1]}, limit 1 s, {tier}, none left", "s", figures, max_value=1.05)
+
+
 def w5_held_pipe(bench: Bench) -> Iterator[Row]:
     argv = ["bash", "-c", "sleep 47 & echo done"]
     mark = os.path.basename(bench.directory)
@@ -431,9 +485,10 @@ def w8_start(bench: Bench) -> Iterator[Row]:
 
 
 WORKLOADS: dict[str, tuple[Callable[[Bench], Iterator[Row]], ...]] = {
-    "W1": (w1_call_overhead,),
+    "W1": (w1_call_overhead, w1_cold_slot),
     "W2": (w2_capture, w2_memory),
     "W3": (w3_concurrency,),
+    "W4": (w4_timeout,),
     "W5": (w5_held_pipe,),
     "W8": (w8_start,),
 }
