@@ -11,43 +11,75 @@ from importlib import import_module
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from handrail.agent.loop import Agent, AgentResult
-    from handrail.agent.messages import Assistant, ToolMessage, User
+    from handrail.agent.loop import (
+        Agent,
+        AgentEnded,
+        AgentEvent,
+        AgentResult,
+        AssistantSaid,
+        Model,
+        ToolCalled,
+        ToolReturned,
+        ToolSpec,
+    )
+    from handrail.agent.messages import Assistant, Message, ToolMessage, User
     from handrail.agent.scripted import ScriptedModel
     from handrail.errors import Code, ConfigurationError, HandrailError, ModelError, SandboxUnavailable
     from handrail.gate.approvers import allow_all
+    from handrail.process.feed import Listener
     from handrail.toolbox import Toolbox
     from handrail.tools.base import Tool
-    from handrail.values.event import Chunk, Ended, Lines, Skipped, Started
+    from handrail.values.completed import Enforced
+    from handrail.values.event import Chunk, Ended, Event, Lines, Skipped, Started
     from handrail.values.tool import Effect, ToolCall, ToolResult
 
     __version__: str
 
 # The same homes as above, for run time.
 _HOMES = {
-    "handrail.agent.loop": ("Agent", "AgentResult"),
-    "handrail.agent.messages": ("Assistant", "ToolMessage", "User"),
+    "handrail.agent.loop": (
+        "Agent",
+        "AgentEnded",
+        "AgentEvent",
+        "AgentResult",
+        "AssistantSaid",
+        "Model",
+        "ToolCalled",
+        "ToolReturned",
+        "ToolSpec",
+    ),
+    "handrail.agent.messages": ("Assistant", "Message", "ToolMessage", "User"),
     "handrail.agent.scripted": ("ScriptedModel",),
     "handrail.errors": ("Code", "ConfigurationError", "HandrailError", "ModelError", "SandboxUnavailable"),
     "handrail.gate.approvers": ("allow_all",),
+    "handrail.process.feed": ("Listener",),
     "handrail.toolbox": ("Toolbox",),
     "handrail.tools.base": ("Tool",),
-    "handrail.values.event": ("Chunk", "Ended", "Lines", "Skipped", "Started"),
+    "handrail.values.completed": ("Enforced",),
+    "handrail.values.event": ("Chunk", "Ended", "Event", "Lines", "Skipped", "Started"),
     "handrail.values.tool": ("Effect", "ToolCall", "ToolResult"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Agent",
+    "AgentEnded",
+    "AgentEvent",
     "AgentResult",
     "Assistant",
+    "AssistantSaid",
     "Chunk",
     "Code",
     "ConfigurationError",
     "Effect",
     "Ended",
+    "Enforced",
+    "Event",
     "HandrailError",
     "Lines",
+    "Listener",
+    "Message",
+    "Model",
     "ModelError",
     "SandboxUnavailable",
     "ScriptedModel",
@@ -55,8 +87,11 @@ __all__ = [
     "Started",
     "Tool",
     "ToolCall",
+    "ToolCalled",
     "ToolMessage",
     "ToolResult",
+    "ToolReturned",
+    "ToolSpec",
     "Toolbox",
     "User",
     "__version__",
