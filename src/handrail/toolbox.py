@@ -29,7 +29,7 @@ from handrail.shell.outputs import Outputs
 from handrail.shell.session import Session
 from handrail.state import SessionDirectory
 from handrail.text.cut import TextLimits
-from handrail.tools.arguments import BadArguments, quoted
+from handrail.tools.arguments import BadArguments, as_object, quoted
 from handrail.tools.base import Tool, refusal
 from handrail.tools.read_output import ReadOutputTool
 from handrail.tools.shell import ShellSettings, ShellTool
@@ -41,6 +41,8 @@ from handrail.workspace import Workspace
 
 # What a call in flight may take to end once the session closes; its processes get SIGKILL at once.
 _CLOSE_S = 10.0
+# What a listener gets at the end, to hear what is still queued for it.
+_LISTENER_S = 0.5
 
 
 class Toolbox:
@@ -158,9 +160,10 @@ class Toolbox:
         """What confines commands here."""
         return self._host.enforced
 
-    def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """Call a tool as a model would. Whatever the model got wrong comes back as a result, never as an exception.
+    def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
+        """Call a tool as a model would, with its arguments as an object or as the JSON text of one.
 
+        Whatever the model got wrong comes back as a result, never as an exception.
         Runs on the calling thread; any number of threads may call at once. Ctrl-C stops the command, then is raised.
         """
         cancel = Cancel()
@@ -169,7 +172,7 @@ class Toolbox:
         finally:
             cancel.close()
 
-    async def acall(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+    async def acall(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolResult:
         """`call` for asyncio and trio, on a worker thread. Cancelling it stops the command first, then cancels."""
         from handrail.process.worker import in_worker_thread
 
@@ -189,7 +192,7 @@ class Toolbox:
                     cancel.request(Stop.KILL)
                 self._idle.wait_for(lambda: not self._running, _CLOSE_S)
             if self._feed is not None:
-                self._feed.close()
+                self._feed.close(_LISTENER_S)
             self._host.close()
             self._directory.close()
 
@@ -211,14 +214,12 @@ class Toolbox:
 
         await in_worker_thread(lambda _cancel: self.close())
 
-    def _call(self, name: str, arguments: Mapping[str, Any] | None, cancel: Cancel) -> ToolResult:
+    def _call(self, name: str, arguments: Mapping[str, Any] | str | None, cancel: Cancel) -> ToolResult:
         tool = next((tool for tool in self._tools.values() if tool.name == name), None)
         if tool is None:
             return refusal(Code.UNKNOWN_TOOL, f"there is no tool {quoted(name)}; there are {', '.join(self._tools)}.")
-        if not _is_object(arguments):
-            return refusal(Code.BAD_ARGUMENTS, "the arguments must be a JSON object.")
         try:
-            parsed = tool.parse(arguments or {})
+            parsed = tool.parse(as_object(arguments))
             # From before anything is held: a Ctrl-C between two lines would leave it held for ever.
             with interruptible(cancel):
                 return self._run(tool, parsed, cancel)
@@ -247,8 +248,3 @@ class Toolbox:
             with self._idle:
                 self._running.discard(cancel)
                 self._idle.notify_all()
-
-
-def _is_object(arguments: object) -> bool:
-    """Models send text, lists and numbers too."""
-    return arguments is None or isinstance(arguments, Mapping)

@@ -83,9 +83,11 @@ class DirectChild:
         if self._has_ended():
             self.status()
             # Our pid cannot pass to a stranger while its group has members, and without members we stop here.
-            if not self._group_exists() and all(capture.at_end for capture in self.captures.values()):
+            at_end = all(capture.at_end for capture in self.captures.values())
+            if not self._known and not self._group_exists() and at_end:
                 return ()
         else:
+            self._members()  # before their parent goes: whose session is another one is found by its parent alone
             self._signal_group(signal.SIGKILL)
         return self._kill_members()
 

@@ -76,11 +76,13 @@ class Feed:
             self._changed.wait_for(lambda: state.heard_all, wait_s)
             return Delivery(complete=state.heard_all, failure=state.failure)
 
-    def close(self) -> None:
-        """Let the thread end once it has delivered what is queued. Does not wait for it."""
+    def close(self, wait_s: float) -> None:
+        """Let the thread end once it has delivered what is queued; wait at most `wait_s` seconds for that."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(wait_s)
 
     def _append(self, event: Started | Chunk | Skipped | Ended) -> None:
         self._queue.append(event)

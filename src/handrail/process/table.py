@@ -47,6 +47,8 @@ def read(pid: int) -> Process | None:
 def read_all() -> dict[int, Process]:
     """Every process, by pid."""
     try:
+        if os.readlink("/proc/self") != str(os.getpid()):
+            return {}  # another namespace's /proc: its numbers are strangers here
         names = os.listdir("/proc")
     except OSError:
         return {}
@@ -60,7 +62,8 @@ def of_command(table: dict[int, Process], leader: int, since: int, known: Iterab
     Those are its session, its group, and all that descend from them or from `known` rows. A process that left the
     session *and* lost its parent is not found here: no link is left.
     """
-    belongs = {row.pid for row in known if table.get(row.pid) == row} | {leader}
+    # By its start, since its parent, its group and its state may be others by now.
+    belongs = {row.pid for row in known if row.pid in table and table[row.pid].started == row.started} | {leader}
     mine: dict[int, Process] = {}
     grown = True
     while grown:

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -78,6 +79,8 @@ class WardenProcess:
         """End it and all keepers, and collect it."""
         self._let_go()
         if hasattr(self, "_popen"):
+            # A command of the same user may have stopped it. Let on, it sees that it is over, and ends what it holds.
+            self._popen.send_signal(signal.SIGCONT)
             try:
                 self._popen.wait(_END_S)
             except subprocess.TimeoutExpired:  # somebody stopped it, or it is no warden at all

@@ -23,7 +23,7 @@ _MAY_MOVE = re.compile(r"\b(?:cd|pushd|popd)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A call as its report needs it. `notes` are those that the caller adds."""
+    """A call as its report needs it. `notes` are for the host program: they stand in the data, not in the text."""
 
     command: str
     timeout_s: float
@@ -47,7 +47,7 @@ def report(ran: Ran, outputs: Outputs, style: ReportStyle) -> ToolResult:
     if not style.merge:
         streams = {"stdout": completed.stdout, "stderr": completed.stderr}
     texts = {name: _text(captured, outputs, style.text) for name, captured in streams.items()}
-    notes = [*_notes(ran.run), *_notes_on_directory(ran), *_notes_on_text(streams, texts), *ran.notes]
+    notes = [*_notes(ran.run), *_notes_on_directory(ran), *_notes_on_text(streams, texts)]
     hint = hint_for(ran.command, completed.exit_code)
     status = [
         _status(completed, ran.timeout_s),
@@ -59,7 +59,7 @@ def report(ran: Ran, outputs: Outputs, style: ReportStyle) -> ToolResult:
     return ToolResult(
         text="\n".join([*status, *_body(texts)]),
         is_error=completed.exit_code is None or (completed.exit_code != 0 and style.nonzero_is_error),
-        data=_data(ran.run, texts, notes),
+        data=_data(ran.run, texts, [*notes, *ran.notes]),
     )
 
 

@@ -134,7 +134,8 @@ class ShellTool:
             f"editor, a pager or a prompt. A command is stopped after {settings.timeout_s:g} seconds unless timeout_s "
             f"says otherwise (at most {settings.max_timeout_s:g}). Long output is cut in the middle to "
             f"{settings.text.head_lines} + {settings.text.tail_lines} lines and {settings.text.max_chars} characters; "
-            "the cut names the id with which read_output shows the rest. The first line of the result is the exit code."
+            "the cut names the id with which read_output shows the rest. The first line of the result is the exit "
+            "code; its `cwd:` counts from the root of the workspace, which it shows as `/`."
         )
 
     def _schema(self) -> dict[str, Any]:
