@@ -394,8 +394,11 @@ def test_a_flood_to_a_listener_leaves_the_poll_loop_its_share(root: Path, comman
             seen.append((time.monotonic(), time.thread_time()))
 
     with make(root, listener=look) as box:
-        assert box.call("shell", {"command": command}).data["exit_code"] == 0
-        end = time.monotonic() - 0.25  # what the call waits for the listener once the command has ended
+        box.call("shell", {"command": "true"})
+        start = time.monotonic()
+        result = box.call("shell", {"command": command})
+        assert result.data["exit_code"] == 0
+        end = start + result.data["duration_s"]
     during = [(at, worked) for at, worked in seen if at < end]
     if len(during) > 20:  # else it was over too soon to be a flood
         (began, before), (ended, after) = during[0], during[-1]
