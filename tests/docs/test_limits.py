@@ -193,3 +193,11 @@ def test_the_network_is_within_reach(tmp_path: Path) -> None:
         connection, _ = server.accept()
         with connection:
             assert connection.recv(100) == b"hello\n"
+
+
+def test_text_that_hides_or_reorders_reaches_a_model_unchanged(tmp_path: Path) -> None:
+    hidden = "a\u202eb\u200bc\U000e0041d"
+    with Toolbox(tmp_path, approver=allow_all, sandbox="best") as box:
+        told = box.call("shell", {"command": f"printf %s {shlex.quote(hidden)}"})
+    assert told.data["output"] == hidden
+    assert told.text.endswith(hidden)

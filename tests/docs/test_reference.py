@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import pytest
@@ -43,6 +45,13 @@ def test_the_facts_of_a_shell_call_stand_in_the_reference(box: Toolbox) -> None:
     told = set(rows(section(REFERENCE / "tools.md", "Facts of shell")))
     given = {*box.call("shell", {"command": "true"}).data, *box.call("shell", {"command": ""}).data}
     assert given | {"stdout", "stderr"} == told
+
+
+def test_the_facts_of_a_page_and_of_a_search_stand_in_the_reference(box: Toolbox) -> None:
+    cut = box.call("shell", {"command": "seq 5000"}).data["output_id"]
+    asked: list[dict[str, Any]] = [{"id": cut}, {"id": cut, "pattern": "77$"}, {"id": "no such"}]
+    given = {fact for arguments in asked for fact in box.call("read_output", arguments).data}
+    assert given == set(rows(section(REFERENCE / "tools.md", "Facts of read_output")))
 
 
 # ---------------------------------------------------------------- settings.md
@@ -83,6 +92,38 @@ def test_every_exception_stands_in_the_reference() -> None:
 
 def test_every_public_name_stands_in_the_reference() -> None:
     assert set(rows((REFERENCE / "python.md").read_text())) >= set(handrail.__all__)
+
+
+def fields_told(heading: str) -> dict[str, set[str]]:
+    """Each field of a section's table with the values that have it."""
+    told = rows(section(REFERENCE / "python.md", heading))
+    return {name: set(re.findall(r"`(\w+)`", cells[0])) for name, cells in told.items()}
+
+
+def fields_of(kinds: Iterable[type]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for kind in kinds:
+        for field in dataclasses.fields(kind):
+            found.setdefault(field.name, set()).add(kind.__name__)
+    return found
+
+
+def test_every_field_of_an_event_stands_in_the_reference() -> None:
+    events = get_args(handrail.Event)
+    assert fields_told("Events") == {**fields_of(events), "call": set()}  # "each"
+    assert all("call" in {field.name for field in dataclasses.fields(event)} for event in events)
+
+
+def test_every_field_of_a_message_stands_in_the_reference() -> None:
+    assert fields_told("Agent") == fields_of(get_args(handrail.Message))
+
+
+def test_every_event_of_a_run_stands_in_the_reference_with_its_fields() -> None:
+    text = " ".join(section(REFERENCE / "python.md", "Agent").split())
+    for event in get_args(handrail.AgentEvent):
+        [told] = re.findall(rf"`{event.__name__}` \(([^)]*)\)", text)
+        names = [field.name for field in dataclasses.fields(event)]
+        assert [word for word in re.findall(r"`(\w+)`", told) if word in names] == names
 
 
 # ---------------------------------------------------------------- cli.md
