@@ -30,7 +30,7 @@ class HandrailError(Exception):
 
     HandrailError
     ├── ConfigurationError      an option or a combination of options that cannot be honoured
-    │   └── SandboxUnavailable  what `sandbox` asks for is not to be had here
+    │   └── SandboxUnavailable  what `sandbox` asks for cannot be had here
     └── ModelError              a model behind an `Agent` did not answer as a model should
     """
 
@@ -40,7 +40,7 @@ class ConfigurationError(HandrailError):
 
 
 class SandboxUnavailable(ConfigurationError):
-    """The sandbox that the settings ask for is not to be had. The first line names the setting that accepts less."""
+    """The sandbox that the settings ask for cannot be had. The first line names the setting that accepts less."""
 
     code = Code.SANDBOX_UNAVAILABLE
 

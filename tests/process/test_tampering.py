@@ -22,7 +22,7 @@ def box(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "work").mkdir()
     with hr.Toolbox(tmp_path / "work", approver=hr.allow_all, sandbox="best") as box:
         if box.enforced.tier != request.param:
-            pytest.skip(f"{request.param} is not to be had here")
+            pytest.skip(f"{request.param} cannot be had here")
         yield box
 
 
