@@ -48,7 +48,10 @@ class LocalHost:
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
         if os.getpid() != self._pid:
             return _of_another_process()
-        slots = self._choose()
+        try:
+            slots = self._choose()
+        except NotStarted as refusal:
+            return not_run(refusal)
         if slots is None:
             return run_direct(invocation, cancel, on_output)
         from handrail.process.slot_child import run_in_slot
