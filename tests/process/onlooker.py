@@ -119,7 +119,9 @@ class Host:
     def __init__(self, place: Path, tag: str, argv: Sequence[str], tier: str) -> None:
         self.tag = tag
         (place / tag).symlink_to(place / "source")  # so that the paths of the programs that it starts name it
-        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(place / tag), "HANDRAIL_TIER": tier}
+        path = os.pathsep.join([str(place / tag), *filter(None, [os.environ.get("PYTHONPATH")])])
+        kept = {name: os.environ[name] for name in ("PATH", "XDG_STATE_HOME") if name in os.environ}
+        env = {**kept, "PYTHONPATH": path, "HANDRAIL_TIER": tier}
         pipe = subprocess.PIPE
         self.popen: subprocess.Popen[bytes] = subprocess.Popen(
             argv, env=env, cwd="/", start_new_session=True, stdin=pipe, stdout=pipe, stderr=pipe
@@ -224,6 +226,7 @@ class Hosts:
         self._place = place
         self._started: list[Host] = []
         self._others: list[Hosts] = []
+        self._tiers: dict[tuple[User, str], str] = {}
         self._numbers = itertools.count()
         shutil.copytree(SOURCE, place / "source" / "handrail", ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(place, quiet=1)
@@ -246,6 +249,12 @@ class Hosts:
         module.write_text(text.replace(before, after))
         return changed
 
+    def tier(self, user: User, asked: str = "T3") -> str:
+        """What a user who asks for this tier has on this machine."""
+        if (user, asked) not in self._tiers:
+            self._tiers[user, asked] = tell(self, user, "told(call('true'))", asked)[0].split()[0]
+        return self._tiers[user, asked]
+
     def clean(self) -> None:
         """End what a failed test left."""
         for others in self._others:
@@ -261,11 +270,6 @@ def tell(hosts: Hosts, user: User, code: str, tier: str = "T3", before: Sequence
     said = host.end().splitlines()
     assert host.survivors(5.0) == []
     return said
-
-
-def tell_best(hosts: Hosts, user: User) -> str:
-    """The highest tier that a user has on this machine."""
-    return tell(hosts, user, "told(call('true'))")[0].split()[0]
 
 
 def kill(process: Seen) -> Seen:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.process.onlooker import ANYBODY, NOBODY, Hosts, ordinary_user, tell, tell_best
+from tests.process.onlooker import ANYBODY, NOBODY, Hosts, ordinary_user, tell
 
 TIERS = ["T2", "T1", "T0"]
 REFUSED = "125 None  The session belongs to the process that this one was forked from."
@@ -18,7 +18,7 @@ REFUSED = "125 None  The session belongs to the process that this one was forked
 def tier(request: pytest.FixtureRequest, hosts: Hosts) -> str:
     """A tier that this machine has."""
     wanted: str = request.param
-    if tell_best(hosts, ANYBODY) < wanted:
+    if hosts.tier(ANYBODY) < wanted:
         pytest.skip("not here")
     return wanted
 
@@ -123,7 +123,7 @@ told(call("echo parent"))
 
 @pytest.mark.parametrize("held", ["T2", "T1"])
 def test_a_warden_outlives_the_thread_that_started_it(hosts: Hosts, held: str) -> None:
-    if tell_best(hosts, ANYBODY) < held:
+    if hosts.tier(ANYBODY) < held:
         pytest.skip("not here")
     life = """
 first = threading.Thread(target=lambda: told(call("echo one")))
@@ -338,7 +338,7 @@ told(call("(sleep 600 &); echo one; exit 3"))
 sys.stdin.readline()
 told(call("(sleep 600 &); echo two; exit 3"))
 """
-    if tell_best(hosts, ANYBODY) < held:
+    if hosts.tier(ANYBODY) < held:
         pytest.skip("not here")
     host = hosts.start(ANYBODY, life, held)
     assert host.line() == f"{held} 3 None one None"
@@ -363,7 +363,7 @@ for number in "1234":
 @pytest.mark.parametrize("which", ["warden", "keepers"])
 @pytest.mark.parametrize("held", ["T2", "T1"])
 def test_a_stopped_warden_is_replaced_and_a_stopped_keeper_let_on(hosts: Hosts, held: str, which: str) -> None:
-    if tell_best(hosts, ANYBODY) < held:
+    if hosts.tier(ANYBODY) < held:
         pytest.skip("not here")
     host = hosts.start(ANYBODY, SHORT, held)
     assert host.line() == f"{held} 0 None 1 None"

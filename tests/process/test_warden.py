@@ -11,7 +11,7 @@ import pytest
 from handrail.errors import ConfigurationError
 from handrail.hosts.local import LocalHost
 from handrail.process import tree
-from tests.process.onlooker import ANYBODY, USERS, Hosts, User, tell, tell_best
+from tests.process.onlooker import ANYBODY, USERS, Hosts, User, tell
 
 TWO_CALLS = "told(call('echo one')); told(call('echo two'))"
 # What leaves the group and the session; only a tier that owns its processes finds it.
@@ -38,7 +38,7 @@ def test_a_tier_that_does_not_exist_is_a_configuration_error(word: str, monkeypa
 
 
 def test_the_environment_can_only_lower_the_tier(hosts: Hosts, user: User) -> None:
-    there_is = tell_best(hosts, user)
+    there_is = hosts.tier(user)
     for wanted in ("T3", "T2", "T1", "T0"):
         assert tell(hosts, user, TWO_CALLS, wanted) == in_tier(min(wanted, there_is))
 
@@ -174,7 +174,7 @@ def test_a_subreaper_needs_the_process_table_of_its_own_namespace(hosts: Hosts, 
 @pytest.mark.parametrize("tier", ["T2", "T1"])
 def test_a_host_may_be_a_subreaper(hosts: Hosts, user: User, tier: str) -> None:
     code = "import ctypes\nassert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n" + ZOMBIES
-    expected = min(tier, tell_best(hosts, user))
+    expected = min(tier, hosts.tier(user))
     assert tell(hosts, user, code, tier) == [f"{expected} 3 None  None"] * 5 + ["zombies 0"]
 
 
