@@ -6,7 +6,6 @@ optional argument leaves it out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -54,6 +53,8 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
 def as_object(arguments: object) -> Mapping[str, Any]:
     """What a model or its client sent: an object, the JSON text of one, or nothing. Raises BadArguments."""
     if isinstance(arguments, str):
+        import json  # clients that pass text have it loaded
+
         try:
             arguments = json.loads(arguments) if arguments.strip() else {}
         except json.JSONDecodeError as bad:

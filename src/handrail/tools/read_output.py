@@ -12,7 +12,6 @@ from handrail.errors import Code
 from handrail.hosts.base import Host
 from handrail.process.cancel import Cancel
 from handrail.shell.outputs import Output, Outputs, read_page
-from handrail.shell.search import answer_bytes, pattern_fault, read_matches, search_argv
 from handrail.text.cut import TextLimits
 from handrail.text.page import fit_page
 from handrail.tools.arguments import parse, quoted, schema_of, without_null
@@ -93,6 +92,8 @@ class ReadOutputTool:
         return ToolResult("\n".join(lines), data={**facts, "content": fitted.text, "truncated": next_line > 0})
 
     def _search(self, output: Output, asked: ReadOutputArguments, pattern: str, cancel: Cancel) -> ToolResult:
+        from handrail.shell.search import answer_bytes, pattern_fault, read_matches, search_argv  # few calls search
+
         fault = pattern_fault(pattern)
         if fault is not None:
             return refusal(Code.BAD_PATTERN, fault)
