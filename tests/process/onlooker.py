@@ -197,12 +197,18 @@ class Host:
     def survivors(self, within_s: float, forked: int = 0) -> list[Seen]:
         """What is still there after that time at the latest, where so many forked children are to live on.
 
-        One more may be on its way to become a warden: only when it has, is there an end to see.
+        One more may be on its way to become a warden, and has no words while the kernel changes its program: hence
+        three looks in a row must find nothing.
         """
         latest = time.monotonic() + within_s
-        while (self.seen() or len(self.forked()) != forked) and time.monotonic() < latest:
-            time.sleep(0.005)
-        return [*self.seen(), *self.forked()[forked:]]
+        looks = 0
+        while True:
+            children = self.forked()
+            found = [*self.seen(), *children[forked:]]
+            looks = 0 if found or len(children) < forked else looks + 1
+            if looks == 3 or time.monotonic() > latest:
+                return found
+            time.sleep(0.01)
 
     def clean(self) -> None:
         """Whatever a failed test left."""
