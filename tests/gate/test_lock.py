@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -108,3 +109,12 @@ def test_a_second_command_is_told_busy_at_once_and_reading_goes_on(tmp_path: Pat
         call.join()
         assert first[0].data["exit_code"] == 0
         assert other.call("shell", {"command": "true"}).data["exit_code"] == 0
+
+
+def test_a_state_directory_that_was_tidied_away_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lock = WorkspaceLock(str(tmp_path))
+    shutil.rmtree(tmp_path / "state")
+    with lock.held():
+        assert not is_free(tmp_path)
+    assert is_free(tmp_path)

@@ -6,6 +6,7 @@ that the host forked does not hold it on. Such locks do not tell the threads of 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
@@ -26,6 +27,7 @@ class WorkspaceLock:
     def __init__(self, root: str) -> None:
         facts = os.stat(root)
         self._name = f"{facts.st_dev:x}-{facts.st_ino:x}.lock"
+        self._path = os.path.join(lock_directory(), self._name)  # found once: it takes longer than the lock
 
     @contextmanager
     def held(self) -> Generator[None]:
@@ -33,12 +35,14 @@ class WorkspaceLock:
         with _here.guard:
             if self._name in _here.names:
                 raise Busy
-            fd = _open(self._name)
+            fd = self._open()
             try:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as held_elsewhere:
+            except OSError as failure:
                 os.close(fd)
-                raise Busy from held_elsewhere
+                if failure.errno in (errno.EACCES, errno.EAGAIN):
+                    raise Busy from failure
+                raise no_room() from failure
             _here.names.add(self._name)
         try:
             yield
@@ -47,12 +51,13 @@ class WorkspaceLock:
                 _here.names.discard(self._name)
                 os.close(fd)  # and with it the lock
 
-
-def _open(name: str) -> int:
-    try:
-        return os.open(os.path.join(lock_directory(), name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as failure:
-        raise no_room() from failure
+    def _open(self) -> int:
+        try:
+            if not os.path.isdir(os.path.dirname(self._path)):
+                lock_directory()  # somebody tidied up since
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as failure:
+            raise no_room() from failure
 
 
 class _Here:
