@@ -14,7 +14,7 @@ import pytest
 
 from tests.process.onlooker import BOUND_S, HIDING, TIMES, USERS, Host, Hosts, Seen, User, kill
 
-# Measured with four busy programs on two cores: 0.13 s at most. What is still there after so long stays for ever.
+# Measured on two cores kept busy by others: 0.13 s at most. What is still there after so long stays for ever.
 GONE_S = 5.0
 MODES = ["T2", "T1"]
 
