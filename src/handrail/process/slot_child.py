@@ -61,7 +61,10 @@ class SlotChild:
         slots.refill()
 
     def terminate(self) -> tuple[int, ...]:
-        self._until_over, writing = os.pipe()
+        try:
+            self._until_over, writing = os.pipe()
+        except OSError:  # no descriptor is left to be told by: the grace period passes, and SIGKILL needs none
+            return ()
         try:
             self._slot.ask({"do": "terminate"}, [writing])
         except OSError:  # the keeper has gone, and `exit_fd` tells it
