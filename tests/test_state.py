@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -124,3 +125,57 @@ def test_where_no_place_is_left_the_user_is_told_what_to_pass(workspace: str, mo
     monkeypatch.setattr("tempfile.tempdir", workspace)
     with pytest.raises(ConfigurationError, match="pass state_dir="):
         SessionDirectory(None, workspace)
+
+
+def test_a_descriptor_that_is_no_longer_ours_is_left_open(tmp_path: Path, workspace: str) -> None:
+    directory = SessionDirectory(tmp_path / "state", workspace)
+    with (tmp_path / "mine").open("w") as mine:
+        os.dup2(mine.fileno(), directory._lock_fd)
+        directory.close()
+        assert os.path.samestat(os.fstat(directory._lock_fd), os.fstat(mine.fileno()))
+        os.close(directory._lock_fd)
+
+
+NOBODY_AT_ALL = """
+import os, sys
+os.setgid(54321)
+os.setuid(54321)
+import handrail as hr
+with hr.Toolbox(sys.argv[1], approver=hr.allow_all, sandbox="best") as box:
+    print(box.call("shell", {"command": "echo on"}).data["output"])
+print(os.path.exists("~"))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user that nobody knows")
+def test_a_user_without_home_and_without_entry_has_a_place_too() -> None:
+    place = Path("/tmp") / f"handrail-nobody-{os.getpid()}"
+    place.mkdir()
+    place.chmod(0o777)
+    source = Path(__file__).parents[1] / "src"
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    version = "{}.{}".format(*sys.version_info)
+    try:
+        if not Path(f"/usr/bin/python{version}").exists():
+            pytest.skip("there is no Python of this version that everybody can run")
+        shutil.copytree(source, place / "src")
+        for name in ("msgspec", "platformdirs", "typing_extensions.py"):
+            for path in packages:
+                origin = Path(path) / name
+                if origin.is_dir():
+                    shutil.copytree(origin, place / "src" / name, dirs_exist_ok=True)
+                elif origin.exists():
+                    shutil.copy(origin, place / "src")
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(place / "src")}
+        ended = subprocess.run(
+            [f"/usr/bin/python{version}", "-c", NOBODY_AT_ALL, place],
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=place,
+            check=False,
+        )
+        assert (ended.stdout, ended.returncode) == ("on\nFalse\n", 0), ended.stderr
+    finally:
+        shutil.rmtree(place)
+        shutil.rmtree("/tmp/handrail-54321", ignore_errors=True)

@@ -41,7 +41,10 @@ def lock_directory() -> str:
 def _default_places() -> Iterator[str]:
     import platformdirs
 
-    yield os.path.realpath(platformdirs.user_state_dir("handrail"))
+    with contextlib.suppress(RuntimeError, KeyError):  # neither HOME nor an entry in the list of users
+        place = platformdirs.user_state_dir("handrail")
+        if os.path.isabs(place):
+            yield os.path.realpath(place)
     import tempfile
 
     yield os.path.realpath(os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}"))
@@ -129,8 +132,10 @@ def _remove(lock_fd: int, path: str, owner_pid: int) -> None:
         _open_up(path)
         shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(OSError):  # a disk gone read-only; the next sweep tries again
+        is_ours = os.path.samestat(os.fstat(lock_fd), os.stat(path + ".lock"))
         os.unlink(path + ".lock")
-    os.close(lock_fd)
+        if is_ours:  # a host may have closed it, and have the number in use for something else
+            os.close(lock_fd)
 
 
 def _open_up(directory: str) -> None:
