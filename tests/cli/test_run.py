@@ -278,3 +278,8 @@ def test_a_closed_stream_swallows_its_output_and_nothing_else(tmp_path: Path, cl
     assert done.returncode == 3
     assert done.stdout == ("out\n" if closed == "2>&-" else "")
     assert done.stderr.splitlines()[:2] == ([] if "2>&-" in closed else ["err", "handrail: Exit code: 3"])
+
+
+def test_a_limit_of_months_is_no_trouble(handrail: Handrail) -> None:
+    done = handrail("run", "--timeout", "1e7", "echo on")
+    assert (done.returncode, done.stdout) == (0, "on\n")

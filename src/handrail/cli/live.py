@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import select
-from math import ceil
 from time import monotonic
 
 from handrail.hosts.base import Host
 from handrail.process.cancel import Cancel, Stop
-from handrail.process.supervise import OnOutput
+from handrail.process.supervise import OnOutput, milliseconds_until
 from handrail.values.completed import Completed, Enforced
 from handrail.values.invocation import Invocation
 
@@ -76,10 +75,10 @@ class _Patience:
 
     def until_ready(self, fd: int) -> bool:
         """Whether `fd` takes more, once it does, or the command's time is over, or it is to be stopped."""
-        left_s = None if self._deadline is None else max(0.0, self._deadline - monotonic())
-        if left_s == 0 or self._cancel.wanted is not Stop.NO:
+        left_ms = milliseconds_until(self._deadline)
+        if left_ms == 0 or self._cancel.wanted is not Stop.NO:
             return bool(_poll_for(fd).poll(0))
-        events = self._watching(fd).poll(None if left_s is None else ceil(left_s * 1000))
+        events = self._watching(fd).poll(left_ms)
         return any(ready == fd for ready, _ in events)
 
     def _watching(self, fd: int) -> select.poll:

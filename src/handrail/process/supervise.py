@@ -106,6 +106,11 @@ def _finish(child: Child, pump: _Pump) -> tuple[LeftBehind, ...]:
     return left_behind
 
 
+def milliseconds_until(moment: float | None) -> int | None:
+    """What poll(2) is to be given to wait until `moment` (monotonic; None: for ever), or for a part of that time."""
+    return None if moment is None else min(max(0, ceil((moment - monotonic()) * 1000)), _MOST_MS)
+
+
 class _Pump:
     """Turns events into state: what has been read, whether the command ended, whether it is to stop."""
 
@@ -123,8 +128,7 @@ class _Pump:
 
     def turn(self, until: float | None) -> bool:
         """Wait for events until `until` (monotonic) and take them in; False if none came."""
-        timeout_ms = None if until is None else min(max(0, ceil((until - monotonic()) * 1000)), _MOST_MS)
-        events = self._poll.poll(timeout_ms)
+        events = self._poll.poll(milliseconds_until(until))
         for fd, _ in events:
             if fd in self.open_pipes:
                 self._read(fd)
