@@ -69,14 +69,15 @@ class DirectChild:
             }
 
     def terminate(self) -> tuple[int, ...]:
-        rows = self._members()
+        others = [row for row in self._members() if row.pid != self._pid]
+        held = [(row, fd) for row in others if (fd := _pidfd(row)) is not None]
+        self._watched = [fd for _, fd in held]
         self._signal_group(signal.SIGTERM)
-        for row in rows:
+        for row, fd in held:
             if row.group != self._pid:
-                self._signal_row(row, signal.SIGTERM)
+                _signal_pidfd(fd, signal.SIGTERM)
         # A stopped process keeps SIGTERM pending for ever; continued, it dies of it before its next instruction.
         self._signal_group(signal.SIGCONT)
-        self._watched = [fd for row in rows if row.pid != self._pid and (fd := _pidfd(row)) is not None]
         return tuple(self._watched)
 
     def sweep(self) -> tuple[LeftBehind, ...]:
@@ -151,12 +152,6 @@ class DirectChild:
             os.killpg(self._pid, number)
         except (ProcessLookupError, PermissionError):
             return
-
-    def _signal_row(self, row: table.Process, number: signal.Signals) -> None:
-        fd = _pidfd(row)
-        if fd is not None:
-            _signal_pidfd(fd, number)
-            os.close(fd)
 
 
 def _collect(popen: subprocess.Popen[bytes]) -> int | None:
