@@ -219,7 +219,7 @@ class Toolbox:
         if tool is None:
             return refusal(Code.UNKNOWN_TOOL, f"there is no tool {quoted(name)}; there are {', '.join(self._tools)}.")
         try:
-            parsed = tool.parse(as_object(arguments))
+            parsed = tool.parse(as_object({} if arguments is None else arguments))
             # From before anything is held: a Ctrl-C between two lines would leave it held for ever.
             with interruptible(cancel):
                 return self._run(tool, parsed, cancel)

@@ -6,7 +6,6 @@ provider and no tool; what a tool may do is the box's to decide.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import time
@@ -16,6 +15,8 @@ from typing import Any, Literal, Protocol, cast
 
 from handrail.agent.messages import Assistant, Message, ToolMessage, User
 from handrail.errors import Code, ConfigurationError, ModelError
+from handrail.tools.arguments import BadArguments, as_object
+from handrail.tools.base import refusal
 from handrail.values.tool import ToolCall, ToolResult
 
 _logger = logging.getLogger(__name__)
@@ -205,16 +206,14 @@ class Agent:
 
     def _call(self, call: ToolCall) -> ToolReturned:
         started = time.monotonic()
-        arguments = _arguments(call.arguments)
         error: Exception | None = None
-        if isinstance(arguments, ToolResult):
-            result = arguments
-        else:
-            try:
-                result = self._box.call(call.name, arguments)
-            except Exception as raised:  # told to the model, the log and the listener; a bug must not end the talk
-                _logger.exception("the tool %r raised", call.name)
-                error, result = raised, _raised(call.name, raised)
+        try:
+            result = self._box.call(call.name, as_object(call.arguments))
+        except BadArguments as bad:
+            result = refusal(Code.BAD_ARGUMENTS, bad.sentence)
+        except Exception as raised:  # told to the model, the log and the listener; a bug must not end the talk
+            _logger.exception("the tool %r raised", call.name)
+            error, result = raised, _raised(call.name, raised)
         return ToolReturned(call, result, time.monotonic() - started, error)
 
     def _answer_open_calls(self) -> None:
@@ -232,32 +231,9 @@ def _answer(call: ToolCall, result: ToolResult) -> ToolMessage:
     return ToolMessage(call.id, call.name, result.text, result.is_error)
 
 
-def _arguments(given: object) -> Mapping[str, Any] | ToolResult:
-    """The call's arguments, or the answer that tells the model what is wrong with them. Clients may pass JSON text."""
-    if isinstance(given, str):
-        try:
-            given = json.loads(given) if given.strip() else {}
-        except json.JSONDecodeError as error:
-            where = f"line {error.lineno}, column {error.colno}"
-            return _bad_arguments(f"The arguments are not valid JSON ({where}); send one JSON object.")
-        except RecursionError:
-            return _bad_arguments("The arguments are JSON nested too deeply; send one flat JSON object.")
-    if not isinstance(given, Mapping):
-        return _bad_arguments("The arguments have to be one JSON object, from names to values.")
-    return cast("Mapping[str, Any]", given)
-
-
-def _bad_arguments(sentence: str) -> ToolResult:
-    return _refused(Code.BAD_ARGUMENTS, sentence)
-
-
 def _raised(name: str, error: Exception) -> ToolResult:
-    return _refused(
+    return refusal(
         Code.IO_ERROR,
         f"The tool {name!r} failed by a fault of its own ({type(error).__name__}), not of your arguments. "
         "What it had begun may be half done: look, then go another way or tell the user.",
     )
-
-
-def _refused(code: Code, sentence: str) -> ToolResult:
-    return ToolResult(f"{code}: {sentence}", is_error=True, data={"code": str(code)})

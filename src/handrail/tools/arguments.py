@@ -51,7 +51,7 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
 
 
 def as_object(arguments: object) -> Mapping[str, Any]:
-    """What a model or its client sent: an object, the JSON text of one, or nothing. Raises BadArguments."""
+    """What a model or its client sent: an object, or the JSON text of one. Raises BadArguments."""
     if isinstance(arguments, str):
         import json  # clients that pass text have it loaded
 
@@ -62,8 +62,6 @@ def as_object(arguments: object) -> Mapping[str, Any]:
             raise BadArguments(f"the arguments are not valid JSON ({where}); send one JSON object.") from bad
         except (RecursionError, ValueError) as bad:
             raise BadArguments("the arguments are JSON beyond all bounds; send one flat JSON object.") from bad
-    if arguments is None:
-        return {}
     if not isinstance(arguments, Mapping):
         raise BadArguments("the arguments must be a JSON object, from names to values.")
     return cast("Mapping[str, Any]", arguments)
