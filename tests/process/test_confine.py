@@ -112,6 +112,8 @@ def test_a_grant_that_a_link_leads_elsewhere_is_refused(user: User, place: Path,
 # ---------------------------------------------------------------- other processes
 
 REACH = """
+import resource
+tell("limit", resource.prlimit, given["pid"], resource.RLIMIT_NOFILE, (50, 50))
 tell("connect", lambda: socket.socket(socket.AF_UNIX).connect("\\0" + given["name"]))
 tell("signal", os.kill, given["pid"], 0)
 tell("environ", read, "/proc/%d/environ" % given["pid"])
@@ -135,6 +137,9 @@ def test_no_process_outside_can_be_reached(user: User, place: Path) -> None:
         "environ": "EACCES",
         "mem": "EACCES",
         "own environ": "ok",
+        # The kernel asks for the same user only, and a keeper needs the call for its own: a gap where no PID namespace
+        # hides the others.
+        "limit": "ok",
     }
 
 
@@ -309,12 +314,12 @@ def test_a_directory_that_must_be_writable_and_is_gets_no_new_name(user: User, p
     assert list((place / "inside").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["", "closed", "missing"])
+@pytest.mark.parametrize("name", ["closed", "missing"])
 def test_a_directory_that_cannot_be_written_is_refused(user: User, place: Path, name: str) -> None:
     """For root too, whose capabilities are gone by then."""
     (place / "closed").mkdir(mode=0o555)
     if user.name == "root":
-        os.chown(place, NOBODY, NOBODY)
+        (place / "closed").chmod(0o755)
         os.chown(place / "closed", NOBODY, NOBODY)
     path = place / name
     why = "No such file or directory" if name == "missing" else "Permission denied"
