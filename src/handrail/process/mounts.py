@@ -183,11 +183,14 @@ class _Making:
         self._to_seal.append(("/dev", dev))
 
     def _put(self, mount: int, path: str) -> None:
+        is_directory = is_a_directory(mount)
         with refusing("open the mount point", path):
             try:
                 point = self._keep(open_path(AT_FDCWD, path, NO_LINKS))
             except FileNotFoundError:
-                point = self._make_point(path, is_directory=stat.S_ISDIR(os.fstat(mount).st_mode))
+                point = self._make_point(path, is_directory=is_directory)
+        if is_a_directory(point) != is_directory:  # of which the kernel says "Invalid argument"
+            raise Refused(f"cannot mount {path!r}: either that or what is to lie there is no directory")
         self._move(mount, point, path)
 
     def _make_point(self, path: str, *, is_directory: bool) -> int:
@@ -245,6 +248,11 @@ def open_path(where: int, path: str, resolve: int) -> int:
     """A descriptor that only says which file it is. ELOOP where a symbolic link is on the way or at the end."""
     how = (ctypes.c_uint64 * 3)(os.O_PATH | os.O_CLOEXEC, 0, resolve)
     return system_call(OPENAT2, where, os.fsencode(path), how, ctypes.sizeof(how))
+
+
+def is_a_directory(fd: int) -> bool:
+    """Whether it leads to one."""
+    return stat.S_ISDIR(os.fstat(fd).st_mode)
 
 
 def set_attributes(mount: int, flags: int, attributes: int, *, propagation: int = 0) -> None:
