@@ -438,12 +438,20 @@ tell("writable", lambda: sorted(words[4] for words in seen if "ro" not in words[
 tell("descriptors", lambda: os.listdir("/proc/self/fd")[:3] == ["0", "1", "2"] and len(os.listdir("/proc/self/fd")))
 tell("umask", os.umask, 0o022)
 """,
-        before="os.umask(0o027)\n",
+        # A host whose mounts are shared, as systemd makes them.
+        before="""
+os.umask(0o027)
+become(0x20000 if os.getuid() == 0 else 0x10020000)
+system(libc.mount, b"none", b"/", None, 0x104000, None)
+with open("/proc/self/mountinfo") as file:
+    told["were_shared"] = all("shared:" in line for line in file)
+""",
     )
     nodes = [f"/dev/{name}" for name in mounts.NODES]
     writable = ["/dev/pts", "/dev/shm", "/proc", str(room.outside), str(room.workspace)]
     assert told == {
         "own_proc": True,
+        "were_shared": True,
         "count": True,
         "shared": [],
         "suid": [],
@@ -452,6 +460,18 @@ tell("umask", os.umask, 0o022)
         "descriptors": 4,  # the fourth is the one that lists them
         "umask": 0o027,
     }
+
+
+def test_no_queue_name_or_cgroup_is_shared_with_the_host(room: Room) -> None:
+    told = room.in_slot(
+        [],
+        'tell("shared", lambda: [kind for kind in KINDS if os.readlink("/proc/self/ns/" + kind) == before[kind]])',
+        before="""
+KINDS = [kind for kind in ("mnt", "ipc", "uts", "cgroup", "pid") if os.path.exists("/proc/self/ns/" + kind)]
+before = {kind: os.readlink("/proc/self/ns/" + kind) for kind in KINDS}
+""",
+    )
+    assert told == {"own_proc": True, "shared": []}
 
 
 # ---------------------------------------------------------------- what a command cannot undo

@@ -30,7 +30,7 @@ READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 MS_PRIVATE = 1 << 18
 AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE = -100, 0x1000, 0x8000
 
-NO_CROSSING, NO_LINKS, BENEATH = 1, 4, 8  # RESOLVE_*, linux/openat2.h
+NO_CROSSING, NO_LINKS = 1, 4  # RESOLVE_*, linux/openat2.h
 
 # A root without capabilities may still write to these: the kernel asks only who owns them. /proc/sys holds
 # core_pattern, which names a program that the kernel runs as the real root.
@@ -210,7 +210,7 @@ class _Making:
                 os.mkdir(name, 0o755, dir_fd=where)
             else:
                 os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=where))
-        return self._keep(open_path(where, name, NO_LINKS | NO_CROSSING | BENEATH))
+        return self._keep(open_path(where, name, NO_LINKS | NO_CROSSING))
 
     def _move(self, mount: int, point: int, path: str) -> None:
         with refusing("mount", path):
