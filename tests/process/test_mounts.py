@@ -269,6 +269,7 @@ tell("deep", os.listdir, p + "/deep")
 tell("in_deep", write, p + "/deep/new")
 tell("in_home", write, h + "/new")
 tell("chmod", os.chmod, h, 0o700)
+tell("modes", lambda: [oct(os.stat(path).st_mode) for path in (h, given["outside"])])
 tell("in_empty", write, given["outside"] + "/new")
 tell("made", lambda: sorted(os.listdir(given["outside"])))
 tell("below_made", write, given["outside"] + "/a/b/new")
@@ -290,6 +291,7 @@ tell("unmask_file", os.unlink, given["masked"])
         "in_project": "ok",
         "deep": [],
         **dict.fromkeys(("in_deep", "in_home", "chmod", "below_made", "write_masked_file"), "EROFS"),
+        "modes": ["0o40755", "0o41777"],
         "in_empty": "ok",
         "made": ["a", "new"],
         "masked_file": "",

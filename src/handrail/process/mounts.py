@@ -123,7 +123,8 @@ class _Making:
 
     def _source(self, source: str | None, *, writable: bool) -> int:
         if source is None:
-            return self._fresh("tmpfs", NO_SUID | NO_DEVICES, mode="0755")
+            # Commands may run as somebody else than who makes this.
+            return self._fresh("tmpfs", NO_SUID | NO_DEVICES, mode="1777" if writable else "0755")
         return self._copy(source, NO_SUID | NO_DEVICES | (0 if writable else READ_ONLY))
 
     def _copy(self, path: str, attributes: int) -> int:
