@@ -101,7 +101,7 @@ def look(place: Place) -> Surroundings:
         all_denied=all_denied,
         directories=frozenset(path for path in (*found, *state, *denied) if os.path.isdir(path)),
         sockets=sockets.bound(),
-        visible=tuple(_visible()),
+        visible=tuple(_visible(homes)),
         resolver=os.path.realpath(_RESOLVER) if os.path.isfile(_RESOLVER) else None,
         settings=settings if has_settings else None,
         reads=reads,
@@ -192,12 +192,12 @@ def _there(place: Place, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in real if path != "/" and os.path.exists(path)))
 
 
-def _visible() -> Iterator[tuple[str, str]]:
-    """What programs are run from: our own interpreter and package, and the directories of PATH."""
+def _visible(homes: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """What programs are run from, and read: our own interpreter and package, the directories of PATH, the homes."""
     package = _PACKAGE
     executable = os.path.realpath(sys.executable)
     ours = (sys.prefix, sys.base_prefix, os.path.dirname(sys.executable), os.path.dirname(executable), package)
-    paths = [path for path in (*ours, *os.environ.get("PATH", "").split(":")) if os.path.isabs(path)]
+    paths = [path for path in (*ours, *os.environ.get("PATH", "").split(":"), *homes) if os.path.isabs(path)]
     for path in dict.fromkeys(map(os.path.normpath, paths)):
         real = os.path.realpath(path)
         if os.path.isdir(real):
