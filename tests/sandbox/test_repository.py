@@ -184,7 +184,15 @@ def test_a_repository_in_the_workspace_that_a_file_names_is_not_trusted(top: Pat
     assert look(str(mine)) == untrusted(mine)
 
 
-@pytest.mark.parametrize("make", [os.symlink, lambda _, path: os.mkfifo(path)])
+def link(target: Path, path: Path) -> None:
+    path.symlink_to(target)
+
+
+def fifo(_: Path, path: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("make", [link, fifo])
 def test_what_is_neither_file_nor_directory_is_not_followed(
     top: Path, plain: Path, make: Callable[[Path, Path], None]
 ) -> None:
