@@ -83,7 +83,9 @@ def test_the_hosts_network_brings_the_addresses_of_its_name_servers() -> None:
 
 def test_who_it_runs_as_and_whether_it_must_be_able_to_write() -> None:
     owner = (1000, 1000, (4, 24))
-    assert profile(PLACE, replace(AROUND, owner=owner), "change", network=False).owner == owner
+    made = profile(PLACE, replace(AROUND, owner=owner), "change", network=False)
+    assert made.owner == owner
+    assert PLACE.cache not in {mount.path for mount in made.mounts}
     assert profile(PLACE, replace(AROUND, can_write=False), "change", network=False).must_write == ()
 
 

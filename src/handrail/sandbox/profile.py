@@ -68,7 +68,8 @@ class _Making:
 
     def show_the_workspace(self) -> None:
         self._show(self._place.workspace, writable=self._changes)
-        self._show(self._place.cache, writable=self._changes)
+        if self._around.owner is None:  # it lies in our home, which may be closed to another user
+            self._show(self._place.cache, writable=self._changes)
         for path in self._around.denied:
             self._hide(path)
 
