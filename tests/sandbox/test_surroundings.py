@@ -234,6 +234,20 @@ def test_a_change_that_matters_changes_the_fingerprint(place: Place, top: Path, 
     assert fingerprint(place) != before
 
 
+def test_what_a_worktree_obeys_elsewhere_changes_the_fingerprint(place: Place, top: Path) -> None:
+    common = top / "main/.git"
+    for name in ("objects", "refs", "worktrees/w"):
+        (common / name).mkdir(parents=True)
+    for name, text in {"HEAD": "x", "config": "x", "worktrees/w/commondir": "../..\n"}.items():
+        make(common / name, text)
+    make(common / "worktrees/w/gitdir", f"{place.workspace}/.git\n")
+    make(top / "work/.git", f"gitdir: {common}/worktrees/w\n")
+    assert look(place).repository.kind == "worktree"
+    before = fingerprint(place)
+    os.replace(make(common / "new"), common / "config")
+    assert fingerprint(place) != before
+
+
 def test_work_in_the_workspace_does_not_change_the_fingerprint(place: Place, top: Path) -> None:
     make(top / "work/.git/config")
     before = fingerprint(place)

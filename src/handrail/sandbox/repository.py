@@ -20,7 +20,7 @@ Kind = Literal["none", "directory", "bare", "worktree", "submodule", "untrusted"
 
 # In a git directory: what programs git runs, what names further ones, and what makes git look elsewhere for both.
 _REDIRECTION = "commondir"
-OBEYED = ("hooks", "config", "config.worktree", _REDIRECTION)
+_OBEYED = ("hooks", "config", "config.worktree", _REDIRECTION)
 _FAMILIES = ("modules", "worktrees")  # in which there are further git directories
 _ENTRIES = 2000  # of these that are looked at
 
@@ -117,7 +117,7 @@ def _is_worktree(workspace: str, target: str, common: str) -> bool:
 
 
 def _repository(kind: Kind, writable: list[str], files: Sequence[str] = (), *, directories: list[str]) -> Repository:
-    obeyed = [f"{directory}/{name}" for directory in directories for name in OBEYED]
+    obeyed = [f"{directory}/{name}" for directory in directories for name in _OBEYED]
     read_only = [*files, *(path for path in obeyed if kind_of(path) in (stat.S_IFREG, stat.S_IFDIR))]
     return Repository(
         kind=kind,
@@ -126,6 +126,12 @@ def _repository(kind: Kind, writable: list[str], files: Sequence[str] = (), *, d
         identities=tuple(identity_of(path) for path in (*writable, *read_only)),
         directories=tuple(directories),
     )
+
+
+def obeyed(workspace: str) -> tuple[str, ...]:
+    """Paths of all that git obeys in a workspace's own repository, whether it is there or not. Costs a call or two."""
+    directories = _directories(workspace, _signature(f"{workspace}/.git"))
+    return tuple(f"{directory}/{name}" for directory in directories for name in _OBEYED)
 
 
 # ---------------------------------------------------------------- what no mount protects
@@ -175,10 +181,10 @@ def _shown(path: str, directories: Sequence[str]) -> str:
 def _things(workspace: str, git: Signature, directories: Sequence[str]) -> dict[str, Signature]:
     if not git:
         return {workspace: _signature(f"{workspace}/HEAD")} if is_git_directory(workspace) else {}
-    things = {path: _signature(path) for place in directories for path in (f"{place}/{name}" for name in OBEYED)}
+    things = {path: _signature(path) for place in directories for path in (f"{place}/{name}" for name in _OBEYED)}
     for family in (f"{place}/{name}" for place in directories for name in _FAMILIES):
         for member in _members(family):
-            parts = [_signature(f"{member}/{name}") for name in OBEYED]
+            parts = [_signature(f"{member}/{name}") for name in _OBEYED]
             things[member] = (_MEMBER, *(number for part in parts for number in (len(part), *part)))
     return things
 

@@ -121,10 +121,9 @@ def fingerprint(place: Place) -> tuple[object, ...]:
     Not seen are secrets deeper in the home, sockets, and denied names below the workspace's own directory.
     """
     home = os.path.expanduser("~")
-    git = f"{place.workspace}/.git"
     return (
         *(_changed(path) for path in (home, f"{home}/.config", *([place.workspace] if place.hide_denied else []))),
-        *(_is(path) for path in (place.workspace, git, *(f"{git}/{name}" for name in repository.OBEYED))),
+        *(_is(path) for path in (place.workspace, f"{place.workspace}/.git", *repository.obeyed(place.workspace))),
         *(_is(path) for path in (f"{place.workspace}/{SETTINGS}", *place.read_paths, *place.write_paths)),
         _is(_RESOLVER),
     )
