@@ -258,9 +258,9 @@ def test_work_in_the_workspace_does_not_change_the_fingerprint(place: Place, top
 
 
 def test_two_looks_at_the_same_are_equal(place: Place) -> None:
-    around = look(place)
+    around, again = look(place), look(place)
     assert isinstance(around, Surroundings)
-    assert look(place) == around
+    assert replace(again, sockets=around.sockets) == around  # sockets of others come and go
 
 
 def test_a_home_has_to_be_seen_where_it_lies_in_a_hidden_place(place: Place, home: Path) -> None:

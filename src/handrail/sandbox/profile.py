@@ -17,6 +17,8 @@ TMP = "/tmp"  # noqa: S108 - the session's, not the one of all users
 IO = "/run/handrail"
 OUTPUTS = "/run/handrail-outputs"
 
+# A slot has its own, whatever the host has there.
+_OWN = ("/dev/", "/proc/")
 _RUN = ("/run", "/var/run")  # where programs write as a matter of course; elsewhere they had better fail at once
 
 
@@ -149,7 +151,7 @@ class _Making:
     def _is_seen(self, path: str) -> bool:
         """Whether what the host has there would be seen but for a mount on that very path."""
         above = self._above(path, itself=False)
-        return above is None or above.source == above.path
+        return above.source == above.path if above is not None else not path.startswith(_OWN)
 
     def _is_writable(self, path: str) -> bool:
         above = self._above(path, itself=False)
