@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.process.warden_process import Mode, NoWarden, warden
+from handrail.process.warden_process import NoWarden, warden
+from handrail.values.confinement import Mode
 
 SETTLE_S = 2.0  # for what a test ended on another thread and did not wait for
 CAN_LOOK = Path("/proc/self/fd").is_dir()

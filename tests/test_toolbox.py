@@ -41,7 +41,6 @@ def root(tmp_path: Path) -> Path:
     [
         ({"approver": None}, "approver is missing: shell can change things"),
         ({"approver": bool}, "approver must be handrail.allow_all in this version"),
-        ({"sandbox": "required"}, '^sandbox="best" accepts what this machine has.\n'),
         ({"sandbox": "strict"}, "sandbox must be one of"),
         ({"tools": "read-only"}, 'tools must be "shell" or a list of names'),
         ({"tools": ["shell", "job"]}, "got job"),
@@ -66,6 +65,17 @@ def root(tmp_path: Path) -> Path:
         ({"login": 1}, "login must be True or False"),
         ({"env_names": "GITHUB_TOKEN"}, "env_names must be a list"),
         ({"listener": 5}, "listener must be a function"),
+        ({"network": "x"}, 'network must be one of "off", "on"'),
+        ({"hide_denied": "x"}, "hide_denied must be True or False"),
+        ({"read_paths": "/usr"}, "read_paths must be a list of paths"),
+        ({"read_paths": [5]}, "read_paths must hold paths only"),
+        ({"read_paths": ["/nowhere/at/all"]}, "read_paths names '/nowhere/at/all', which is not there"),
+        ({"write_paths": ["missing"]}, "write_paths names 'missing', which is not there"),
+        ({"write_paths": ["/"]}, "write_paths must not name the root"),
+        ({"write_paths": [""]}, "write_paths names ''"),
+        ({"resources": {"cpu_s": 1}}, "resources must be a handrail.Resources"),
+        ({"resources": hr.Resources(cpu_s=0)}, "resources.cpu_s must be at least 1"),
+        ({"resources": hr.Resources(file_bytes=True)}, "resources.file_bytes must be a whole number"),
         ({"tools": 5}, "tools must be"),
         ({"tools": [5]}, "tools must be"),
     ],
@@ -75,9 +85,7 @@ def test_options_that_cannot_be_honoured_are_refused(root: Path, options: dict[s
         make(root, **options)
 
 
-@pytest.mark.parametrize(
-    "option", ["network", "on_timeout", "leftover", "rules", "limits", "operations", "hide_denied"]
-)
+@pytest.mark.parametrize("option", ["on_timeout", "leftover", "rules", "limits", "operations"])
 def test_options_without_effect_yet_are_not_accepted(root: Path, option: str) -> None:
     with pytest.raises(TypeError, match=option):
         make(root, **{option: "x"})
@@ -128,7 +136,7 @@ def test_errors_never_makes_a_non_zero_exit_a_normal_result(root: Path) -> None:
 
 def test_only_what_is_shown_is_accepted(root: Path) -> None:
     with make(root) as box:
-        for argument in ("background", "pty", "network"):
+        for argument in ("background", "pty"):
             refused = box.call("shell", {"command": "true", argument: True})
             assert (refused.data["code"], refused.is_error) == ("BAD_ARGUMENTS", True)
 
@@ -150,7 +158,10 @@ def test_the_environment_is_built_and_secrets_stay_out(root: Path, monkeypatch: 
 def test_temporary_files_of_commands_go_with_the_session(root: Path) -> None:
     with make(root) as box:
         path = box.call("shell", {"command": "mktemp"}).data["output"]
-        assert os.path.exists(path)
+        assert box.call("shell", {"command": f"[ -e {path} ]"}).data["exit_code"] == 0
+        state = Path(os.environ["XDG_STATE_HOME"])
+        assert [found.name for found in state.rglob(Path(path).name)] == [Path(path).name]
+    assert list(state.rglob(Path(path).name)) == []
     assert not os.path.exists(path)
 
 
@@ -313,11 +324,19 @@ def test_every_result_says_what_was_enforced(root: Path) -> None:
     with make(root) as box:
         enforced = box.call("shell", {"command": "true"}).data["enforced"]
         assert enforced == dataclasses.asdict(box.enforced)
-        assert (enforced["tier"] in ("T0", "T1", "T2"), enforced["files"], enforced["network"]) == (
-            True,
-            "none",
-            "none",
-        )
+        assert (enforced["files"] == "none") == (enforced["network"] == "none")
+    with make(root, sandbox="off") as box:
+        unconfined = box.call("shell", {"command": "true"}).data["enforced"]
+        assert (unconfined["files"], unconfined["network"]) == ("none", "none")
+
+
+def test_required_is_refused_where_nothing_confines(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_TIER", "T0")
+    with pytest.raises(hr.SandboxUnavailable) as refused:
+        make(root, sandbox="required")
+    first, second = str(refused.value).splitlines()
+    assert first == 'sandbox="best" accepts what this machine has.'
+    assert second.startswith('sandbox="required" cannot be had: T3: HANDRAIL_TIER is T0; T2: ')
 
 
 @pytest.mark.parametrize("name", ["nope", "", "x" * 9000, "\x1b[31m", None, 5, ["shell"], {"a": 1}])

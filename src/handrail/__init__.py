@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from handrail.tools.base import Tool
     from handrail.values.completed import Enforced
     from handrail.values.event import Chunk, Ended, Event, Lines, Skipped, Started
+    from handrail.values.place import Resources
     from handrail.values.tool import Effect, ToolCall, ToolResult
 
     __version__: str
@@ -57,6 +58,7 @@ _HOMES = {
     "handrail.tools.base": ("Tool",),
     "handrail.values.completed": ("Enforced",),
     "handrail.values.event": ("Chunk", "Ended", "Event", "Lines", "Skipped", "Started"),
+    "handrail.values.place": ("Resources",),
     "handrail.values.tool": ("Effect", "ToolCall", "ToolResult"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -81,6 +83,7 @@ __all__ = [
     "Message",
     "Model",
     "ModelError",
+    "Resources",
     "SandboxUnavailable",
     "ScriptedModel",
     "Skipped",

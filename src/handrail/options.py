@@ -5,15 +5,20 @@ Each fault is a ConfigurationError that names the option and says what it must b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import cast
 
 from handrail.errors import ConfigurationError
 from handrail.gate.approvers import KNOWN
 from handrail.tools.base import Tool
-from handrail.values.invocation import OutputLimits
+from handrail.values.invocation import MIB, OutputLimits
+from handrail.values.place import Resources
 from handrail.values.tool import Effect
+
+# With less than this not even bash starts.
+LEAST = {"cpu_s": 1, "file_bytes": 4096, "open_files": 16, "processes": 4, "memory_bytes": 16 * MIB}
 
 PRESETS = {"shell": ("shell", "read_output")}
 
@@ -23,6 +28,9 @@ class Options:
     """The options of a toolbox, as they came: nothing here is certain to have the type that it should."""
 
     sandbox: object
+    network: object
+    hide_denied: object
+    resources: object
     errors: object
     env: object
     env_names: object
@@ -40,6 +48,7 @@ class Options:
     def check(self) -> None:
         """Raises ConfigurationError for the first that cannot be honoured."""
         check_choice("sandbox", self.sandbox, ("required", "best", "off"))
+        check_choice("network", self.network, ("off", "on"))
         check_choice("errors", self.errors, ("nonzero", "never"))
         check_choice("env", self.env, ("allow", "deny"))
         self._check_types()
@@ -51,12 +60,25 @@ class Options:
             check_type(option, getattr(self, option), (int, float), "a number")
         for option in ("head_lines", "tail_lines", "max_chars", "spill_max"):
             check_type(option, getattr(self, option), (int,), "a whole number")
-        for option in ("login", "merge"):
+        for option in ("login", "merge", "hide_denied"):
             check_type(option, getattr(self, option), (bool,), "True or False")
         if not is_list_of_text(self.env_names):
             raise ConfigurationError('env_names must be a list of names, such as ["GITHUB_TOKEN"].')
+        self._check_resources()
         if self.listener is not None and not callable(self.listener):
             raise ConfigurationError("listener must be a function of one event.")
+
+    def _check_resources(self) -> None:
+        if self.resources is None:
+            return
+        if not isinstance(self.resources, Resources):
+            raise ConfigurationError("resources must be a handrail.Resources, such as handrail.Resources(cpu_s=60).")
+        for field in fields(Resources):
+            value: object = getattr(self.resources, field.name)
+            if value is not None:
+                check_type(f"resources.{field.name}", value, (int,), "a whole number or None")
+                if getattr(self.resources, field.name) < LEAST[field.name]:
+                    raise ConfigurationError(f"resources.{field.name} must be at least {LEAST[field.name]}.")
 
     def _check_times(self) -> None:
         if not 0 < self.timeout_s <= self.max_timeout_s < float("inf"):
@@ -98,6 +120,27 @@ def check_approver(approver: object, tools: Iterable[Tool]) -> None:
             "approver must be handrail.allow_all in this version: no other approver is asked yet, "
             "and one that is never asked would promise what does not happen."
         )
+
+
+def existing_paths(option: str, paths: object, root: str) -> tuple[str, ...]:
+    """Real paths of what is there, each once. A relative one counts from `root`.
+
+    What a slot is made of has to be there when it is made; a place for it is never made in what is not ours.
+    """
+    if isinstance(paths, str) or not isinstance(paths, Sequence):
+        raise ConfigurationError(f'{option} must be a list of paths, such as ["~/.cache/models"].')
+    found: list[str] = []
+    for path in cast("Sequence[object]", paths):
+        if not isinstance(path, str | os.PathLike):
+            raise ConfigurationError(f"{option} must hold paths only; got {path!r}.")
+        given = os.fspath(cast("str | os.PathLike[str]", path))
+        real = os.path.realpath(os.path.join(root, os.path.expanduser(given)))
+        if not given or "\0" in given or not os.path.exists(real):
+            raise ConfigurationError(f"{option} names {given!r}, which is not there; make it first, or leave it out.")
+        if real == "/":
+            raise ConfigurationError(f"{option} must not name the root of the file system; name what is needed.")
+        found.append(real)
+    return tuple(dict.fromkeys(found))
 
 
 def check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:

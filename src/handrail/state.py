@@ -16,17 +16,32 @@ from handrail.errors import ConfigurationError
 
 
 class SessionDirectory:
-    """`path` is a directory of mode 0700 for one session's spills and temporary files."""
+    """`path` is a directory of mode 0700 for one session's files, `place` handrail's directory around it.
+
+    In it lie `tmp`, `io` and `outputs` (see `values/place.py`), and `empty`, a file that stands in for hidden ones.
+    `cache` is a directory of this workspace's own, which stays.
+    """
 
     def __init__(self, state_dir: str | os.PathLike[str] | None, workspace_root: str) -> None:
         sessions = _sessions_directory(state_dir, workspace_root)
         _sweep(sessions)
+        self.place = os.path.dirname(sessions)
         self._lock_fd, self.path = _claim(sessions)
+        for name in ("tmp", "io", "outputs"):
+            os.mkdir(os.path.join(self.path, name), 0o700)
+        os.close(os.open(os.path.join(self.path, "empty"), os.O_CREAT | os.O_CLOEXEC, 0o444))
+        self.cache = os.path.join(self.place, "caches", _name_of(workspace_root))
+        os.makedirs(self.cache, mode=0o700, exist_ok=True)
         self._remove = weakref.finalize(self, _remove, self._lock_fd, self.path, os.getpid())
 
     def close(self) -> None:
         """Remove the directory and all in it. In a forked child of the session's process it does nothing."""
         self._remove()
+
+
+def directories() -> tuple[str, ...]:
+    """All places where sessions of this user may have their files by default, those that are there."""
+    return tuple(place for place in _default_places() if os.path.isdir(place))
 
 
 def lock_directory() -> str:
@@ -48,6 +63,12 @@ def _default_places() -> Iterator[str]:
     import tempfile
 
     yield os.path.realpath(os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}"))
+
+
+def _name_of(workspace_root: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
 
 
 def _sessions_directory(state_dir: str | os.PathLike[str] | None, root: str) -> str:

@@ -13,12 +13,12 @@ from contextlib import closing, nullcontext
 from types import TracebackType
 from typing import Any, Literal
 
-from handrail.errors import Code, SandboxUnavailable
+from handrail.errors import Code
 from handrail.gate.approvers import Approver
 from handrail.gate.lock import Busy, WorkspaceLock
 from handrail.hosts.base import Host
 from handrail.hosts.local import LocalHost
-from handrail.options import Options, check_approver, output_limits, tool_names
+from handrail.options import Options, check_approver, existing_paths, output_limits, tool_names
 from handrail.process.cancel import Cancel, Stop
 from handrail.process.child import NotStarted
 from handrail.process.environment import build
@@ -27,7 +27,7 @@ from handrail.process.interrupts import deferred, interruptible
 from handrail.process.spawn import EXHAUSTED, no_room
 from handrail.shell.outputs import Outputs
 from handrail.shell.session import Session
-from handrail.state import SessionDirectory
+from handrail.state import SessionDirectory, directories
 from handrail.text.cut import TextLimits
 from handrail.tools.arguments import BadArguments, as_object, quoted
 from handrail.tools.base import Tool, refusal
@@ -36,6 +36,7 @@ from handrail.tools.shell import ShellSettings, ShellTool
 from handrail.tools.words import system_text
 from handrail.values.completed import Enforced
 from handrail.values.invocation import MIB
+from handrail.values.place import Place, Resources, Sandbox
 from handrail.values.tool import Effect, ToolResult
 from handrail.workspace import Workspace
 
@@ -51,8 +52,14 @@ class Toolbox:
     workspace       the directory the tools work in (`~` is expanded).
     approver        who approves changes; needed as soon as a tool changes something. So far: `handrail.allow_all`.
     tools           a preset ("shell": shell and read_output), or a list of tool names.
-    sandbox         "required" (default), "best" or "off". This version has no sandbox: "required" is refused, the
-                    others run unconfined, and each result says so in `data["enforced"]`.
+    sandbox         "required" (default): commands are confined, or SandboxUnavailable is raised; "best": as far as
+                    this machine lets us; "off": not at all. Each result says what held in `data["enforced"]`.
+    network         "off" (default) or "on": whether commands have this machine's network without asking for it.
+    read_paths      what commands may read although it would be hidden: in /tmp, in /run, a secret of the home.
+    write_paths     what they may write besides the workspace; a relative one counts from its root, and may name what is
+                    protected there (".git/config").
+    hide_denied     hide files of the workspace that look like secrets (.env, *.pem, …) from commands.
+    resources       what a command may use at most, see `handrail.Resources`.
     errors          "nonzero" (default): a non-zero exit is an error result; "never": it is a normal one.
     login           run `bash -lc`, so that the user's profile is read first.
     env, env_names  "allow" (default) or "deny", and names of variables that are passed whatever they look like.
@@ -74,7 +81,12 @@ class Toolbox:
         *,
         approver: Approver | None = None,
         tools: Literal["shell"] | Sequence[str] = "shell",
-        sandbox: Literal["required", "best", "off"] = "required",
+        sandbox: Sandbox = "required",
+        network: Literal["off", "on"] = "off",
+        read_paths: Sequence[str | os.PathLike[str]] = (),
+        write_paths: Sequence[str | os.PathLike[str]] = (),
+        hide_denied: bool = False,
+        resources: Resources | None = None,
         errors: Literal["nonzero", "never"] = "nonzero",
         login: bool = False,
         env: Literal["allow", "deny"] = "allow",
@@ -94,6 +106,9 @@ class Toolbox:
         names = tool_names(tools)
         Options(
             sandbox=sandbox,
+            network=network,
+            hide_denied=hide_denied,
+            resources=resources,
             errors=errors,
             env=env,
             env_names=env_names,
@@ -108,26 +123,36 @@ class Toolbox:
             max_chars=max_chars,
             spill_max=spill_max,
         ).check()
-        if sandbox == "required":
-            raise SandboxUnavailable(
-                'sandbox="best" accepts what this machine has.\n'
-                'sandbox="required" cannot be had: this version confines nothing. Commands would run with all the '
-                "rights of this program's user."
-            )
-        place = Workspace(workspace)
+        root = Workspace(workspace)
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._running: set[Cancel] = set()
         self._idle = threading.Condition(self._lock)
         self._closed = False
-        self._workspace_lock = WorkspaceLock(place.root)
-        self._directory = SessionDirectory(state_dir, place.root)
+        self._workspace_lock = WorkspaceLock(root.root)
+        self._directory = SessionDirectory(state_dir, root.root)
         self._host: Host = host or LocalHost()
+        place = Place(
+            workspace=root.root,
+            session=self._directory.path,
+            cache=self._directory.cache,
+            state=tuple({*directories(), self._directory.place}),
+            sandbox=sandbox,
+            network=network == "on",
+            hide_denied=hide_denied,
+            read_paths=existing_paths("read_paths", read_paths, root.root),
+            write_paths=existing_paths("write_paths", write_paths, root.root),
+            resources=resources or Resources(),
+        )
+        try:
+            self._host.open(place)
+        except BaseException:
+            self._directory.close()
+            raise
         self._feed = Feed(listener) if listener is not None else None
-        tmpdir = os.path.join(self._directory.path, "tmp")
-        environment = build(os.environ, policy=env, names=env_names, tmpdir=tmpdir)
-        session = Session(place, self._host, self._directory.path, environment.variables, login=login)
-        outputs = Outputs(self._directory.path)
+        environment = build(os.environ, policy=env, names=env_names, tmpdir=self._host.seen(place.tmp))
+        session = Session(root, self._host, place.session, environment.variables, login=login)
+        outputs = Outputs(place.outputs)
         text = TextLimits(head_lines=head_lines, tail_lines=tail_lines, max_chars=max_chars)
         settings = ShellSettings(
             timeout_s=timeout_s,
@@ -137,13 +162,19 @@ class Toolbox:
             nonzero_is_error=errors == "nonzero",
             text=text,
             output=output_limits(max_chars, spill_max),
+            network=network == "on",
+            resources=place.resources,
         )
         makers: dict[str, Callable[[], Tool]] = {
             "shell": ShellTool(session, outputs, settings, self._feed).tool,
-            "read_output": ReadOutputTool(outputs, self._host, self._directory.path, text).tool,
+            "read_output": ReadOutputTool(outputs, self._host, place.outputs, text).tool,
         }
         self._tools = {name: makers[name]() for name in names}
-        check_approver(approver, self._tools.values())
+        try:
+            check_approver(approver, self._tools.values())
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def tools(self) -> list[Tool]:

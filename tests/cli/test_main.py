@@ -40,7 +40,7 @@ def test_help_tells_of_every_subcommand(handrail: Handrail) -> None:
         done = handrail(flag)
         assert done.returncode == 0
         commands = done.stdout.partition("Commands:\n")[2].split("\n")
-        assert [line.split()[0] for line in commands if line] == ["demo", "env", "run"]
+        assert [line.split()[0] for line in commands if line] == ["demo", "doctor", "env", "run"]
 
 
 @pytest.mark.parametrize(

@@ -352,8 +352,8 @@ told(call("(sleep 600 &); echo two; exit 3"))
 
 
 SHORT = """
-from handrail.process import slots, warden_process
-slots._READY_S = slots._KILL_S = slots._SWEEP_S = warden_process._END_S = 0.3
+from handrail.process import slot, warden_process
+slot._READY_S = slot._KILL_S = slot._SWEEP_S = warden_process._END_S = 0.3
 for number in "1234":
     told(call(f"(sleep 600 &); echo {number}", timeout_s=1, grace_s=0.1))
     sys.stdin.readline()

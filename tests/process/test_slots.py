@@ -22,12 +22,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from handrail.process import tree
+from handrail.process.answers import Answer, understood
 from handrail.process.cancel import Cancel, Stop
+from handrail.process.slot import UNCONFINED
 from handrail.process.slot_child import run_in_slot
-from handrail.process.slots import Answer, Slots, understood
+from handrail.process.slots import Slots
 from handrail.process.supervise import OnOutput
-from handrail.process.warden_process import Mode, NoWarden, warden
+from handrail.process.warden_process import NoWarden, warden
 from handrail.values.completed import Completed
+from handrail.values.confinement import Mode
 from handrail.values.invocation import Invocation
 from tests.process.kill_matrix import carrying
 
@@ -49,7 +52,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 
 @pytest.fixture
 def slots(mode: Mode) -> Generator[Slots]:
-    with closing(Slots(mode)) as made:
+    with closing(Slots(lambda: UNCONFINED[mode])) as made:
         yield made
 
 
@@ -184,7 +187,7 @@ def test_a_namespace_has_a_process_table_of_its_own() -> None:
     ]
     if all(probe.returncode for probe in can):
         pytest.skip("no process table can be mounted here")
-    with closing(Slots("namespace")) as slots:
+    with closing(Slots(lambda: UNCONFINED["namespace"])) as slots:
         assert said(slots, "cat /proc/$$/comm; echo $PPID") == "bash\n1\n"
         assert int(said(slots, "ls /proc | grep -c '^[0-9]'")) < 8
 
@@ -337,7 +340,7 @@ def test_ending_one_call_leaves_the_other_and_the_hosts_own_child(slots: Slots, 
 
 
 def test_closing_with_calls_in_flight_takes_less_than_a_second(mode: Mode, mark: str) -> None:
-    slots = Slots(mode)
+    slots = Slots(lambda: UNCONFINED[mode])
     cancels = [Cancel() for _ in range(6)]
     line = f"trap '' TERM; setsid sleep {mark} >/dev/null 2>&1 & sleep {mark}"
     running = [in_thread(lambda cancel=cancel: bash(slots, line, cancel=cancel)) for cancel in cancels]  # type: ignore[misc]
@@ -428,7 +431,7 @@ print([each.exit_code for each in ended], call("exit 4").exit_code)
 
 
 def test_a_command_that_kills_its_keeper_ends_with_it(mark: str) -> None:
-    with closing(Slots("reaper")) as slots:
+    with closing(Slots(lambda: UNCONFINED["reaper"])) as slots:
         line = f"(trap '' TERM; setsid sleep {mark} >/dev/null 2>&1 &) ; sleep 0.1; kill -9 $PPID; sleep {mark}"
         ended = bash(slots, line)
         assert (ended.exit_code, ended.signal, ended.timed_out) == (128 + signal.SIGKILL, "SIGKILL", False)
@@ -438,7 +441,7 @@ def test_a_command_that_kills_its_keeper_ends_with_it(mark: str) -> None:
 
 
 def test_a_command_that_stops_its_keeper_is_ended_at_its_limit(mark: str) -> None:
-    with closing(Slots("reaper")) as slots:
+    with closing(Slots(lambda: UNCONFINED["reaper"])) as slots:
         for last in (f"sleep {mark}", "exit 0"):
             line = f"setsid sleep {mark} & trap 'echo polite; exit' TERM; kill -STOP $PPID; {last}"
             ended = bash(slots, line, timeout_s=0.5, grace_s=5, merge=False)
@@ -451,7 +454,7 @@ def test_a_command_that_stops_its_keeper_is_ended_at_its_limit(mark: str) -> Non
 
 @pytest.mark.parametrize("name", ["KILL", "STOP", "TERM"])
 def test_a_command_in_a_namespace_can_do_nothing_to_its_keeper(name: str) -> None:
-    with closing(Slots("namespace")) as slots:
+    with closing(Slots(lambda: UNCONFINED["namespace"])) as slots:
         first = keeper(slots)
         if "\n1 " not in first:
             pytest.skip("no PID namespace can be had here")

@@ -31,7 +31,7 @@ def test_a_short_command_is_an_argument_unchanged(root: Path, private: Path, env
         7,
         3,
         True,
-        str(private),
+        str(private / "outputs"),
     )
     own = {name: value for name, value in asked.env.items() if environment.get(name) != value}
     assert own.keys() == {"BASH_ENV", "PWD", "__handrail_fifo"}
@@ -72,8 +72,8 @@ def test_errors_of_a_long_command_name_line_1_and_its_status_is_bashs(sh: Sh) ->
 
 
 def test_the_file_of_a_long_command_is_private(sh: Sh, private: Path) -> None:
-    ran = sh(f"stat -c '%a %F %n' {private}/*" + " " * LIMIT)
-    assert text(ran) == f"600 regular file {private}/command-1\n600 fifo {private}/cwd-1\n"
+    ran = sh(f"stat -c '%a %F %n' {private}/io/*" + " " * LIMIT)
+    assert text(ran) == f"600 regular file {private}/io/command-1\n600 fifo {private}/io/cwd-1\n"
 
 
 @pytest.mark.parametrize("name", ["plain", "it's", "a $HOME `id` $(id)", 'quote " and \\', "line\nend", "~", "ü"])

@@ -200,19 +200,23 @@ def test_a_report_is_read_to_a_bound_while_others_go_on_writing(sh: Sh) -> None:
     assert ran.completed.left_behind
 
 
+def files_in(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if not path.is_dir()]
+
+
 def test_nothing_of_a_call_is_left_in_the_session_directory_or_the_workspace(sh: Sh, root: Path, private: Path) -> None:
     sh("cd sub")
     sh("exec true")
     sh("# " + "x" * 200_000)
     sh('rm "$__handrail_fifo"; exec true')
-    assert list(private.iterdir()) == []
+    assert files_in(private) == []
     assert sorted(path.name for path in root.rglob("*")) == ["deep", "sub"]
 
 
 def test_a_command_that_meddles_with_the_report_loses_only_that(sh: Sh, private: Path) -> None:
     ran = sh('rm "$__handrail_fifo"; mkdir "$__handrail_fifo"; cd sub; echo fine')
     assert (text(ran), ran.cwd, ran.unreported) == ("fine\n", ".", True)
-    assert len(list(private.iterdir())) == 1
+    assert len(list((private / "io").iterdir())) == 1
 
 
 def test_without_room_for_a_report_the_command_runs_all_the_same(
@@ -251,7 +255,7 @@ def test_an_environment_beyond_the_systems_limit_is_told(
     ran = session.run("true", timeout_s=20)
     assert ran.completed.not_started is not None
     assert ran.completed.exit_code == 126
-    assert list(private.iterdir()) == []
+    assert files_in(private) == []
 
 
 def test_a_workspace_that_is_gone_is_told_and_does_not_count_as_vanished(sh: Sh, root: Path) -> None:
@@ -302,4 +306,4 @@ def test_a_failing_host_leaves_no_file(root: Path, private: Path, environment: d
     session = Session(Workspace(root), Broken(), str(private), environment)  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
         session.run("true", timeout_s=20)
-    assert list(private.iterdir()) == []
+    assert files_in(private) == []

@@ -37,7 +37,7 @@ def test_sloppy_arguments_are_understood(sent: Mapping[str, Any], timeout_s: flo
         ({"command": "ls", "timeout_s": "soon"}, "'timeout_s' must be a number, not 'soon'."),
         ({"command": "ls", "timeout_s": True}, "'timeout_s' must be a number, not True."),
         ({"command": "ls", "timeout": 5}, "'timeout' is no argument (did you mean 'timeout_s'?)."),
-        ({"command": "ls", "xyz": 5}, "'xyz' is no argument (there are command, timeout_s, description)."),
+        ({"command": "ls", "xyz": 5}, "'xyz' is no argument (there are command, timeout_s, network, description)."),
         (
             {"cmd": "ls"},
             "'cmd' is no argument (did you mean 'command'?); 'command' is missing.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Mapping
 from time import monotonic
 
 from handrail.hosts.base import Host
@@ -15,6 +16,7 @@ from handrail.process.cancel import Cancel, Stop
 from handrail.process.supervise import OnOutput, milliseconds_until
 from handrail.values.completed import Completed, Enforced
 from handrail.values.invocation import Invocation
+from handrail.values.place import Place
 
 _FDS = {"stdout": 1, "stderr": 2}
 _NEWLINE = ord("\n")
@@ -37,6 +39,15 @@ class PassingHost:
     @property
     def enforced(self) -> Enforced:
         return self._host.enforced
+
+    def open(self, place: Place) -> None:
+        self._host.open(place)
+
+    def seen(self, path: str) -> str:
+        return self._host.seen(path)
+
+    def variables(self, *, network: bool) -> Mapping[str, str]:
+        return self._host.variables(network=network)
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
         patience = _Patience(invocation.timeout_s, cancel)

@@ -22,7 +22,12 @@ _COMPLETE = "_HANDRAIL_COMPLETE"  # set by the shell's completion script
 
 _OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-_HOMES = {"demo": "handrail.cli.demo", "env": "handrail.cli.env", "run": "handrail.cli.run"}
+_HOMES = {
+    "demo": "handrail.cli.demo",
+    "doctor": "handrail.cli.doctor",
+    "env": "handrail.cli.env",
+    "run": "handrail.cli.run",
+}
 
 
 class _Commands(click.Group):

@@ -23,6 +23,7 @@ from handrail.gate.approvers import allow_all
 from handrail.hosts.local import LocalHost
 from handrail.process.environment import Policy
 from handrail.toolbox import Toolbox
+from handrail.values.place import Sandbox
 from handrail.values.tool import ToolResult
 
 # What a toolbox allows at most by itself; a person may ask for more.
@@ -43,8 +44,34 @@ _MAX_TIMEOUT_S = 600.0
 @options.as_json
 @click.option("--login", is_flag=True, help="Read the profile first, as `bash -l` does.")
 @options.env_policy
+@click.option(
+    "--sandbox",
+    type=click.Choice(["required", "best", "off"]),
+    default="required",
+    show_default=True,
+    help="Confine the command, or refuse; as far as this machine lets us; or not at all.",
+)
+@click.option("--network", is_flag=True, help="Let the command reach the network.")
+@click.option(
+    "--write",
+    "write_paths",
+    multiple=True,
+    metavar="PATH",
+    help="Let it write here too; a relative path counts from the workspace. May be given several times.",
+)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy: Policy, words: tuple[str, ...]) -> int:
+def run(
+    *,
+    workspace: str,
+    timeout_s: float,
+    as_json: bool,
+    login: bool,
+    policy: Policy,
+    sandbox: Sandbox,
+    network: bool,
+    write_paths: tuple[str, ...],
+    words: tuple[str, ...],
+) -> int:
     """Run a command in the workspace.
 
     One word is a bash command line; several are a program and its arguments, exactly as they are:
@@ -64,7 +91,9 @@ def run(*, workspace: str, timeout_s: float, as_json: bool, login: bool, policy:
                 workspace,
                 approver=allow_all,
                 tools=["shell"],
-                sandbox="best",
+                sandbox=sandbox,
+                network="on" if network else "off",
+                write_paths=write_paths,
                 env=policy,
                 login=login,
                 merge=as_json or _same_file(1, 2),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from handrail.process.cancel import Cancel
 from handrail.process.supervise import OnOutput
 from handrail.values.completed import Completed, Enforced
 from handrail.values.invocation import Invocation
+from handrail.values.place import Place
 
 
 class Host(Protocol):
@@ -15,7 +17,19 @@ class Host(Protocol):
 
     @property
     def enforced(self) -> Enforced:
-        """What holds for every command here."""
+        """What holds for every command here that asks for nothing more."""
+        ...
+
+    def open(self, place: Place) -> None:
+        """Get ready for one session, before anything is run. Raises SandboxUnavailable where that cannot be had."""
+        ...
+
+    def seen(self, path: str) -> str:
+        """Where a command finds what the session has at `path`, one of the directories of its place or in one."""
+        ...
+
+    def variables(self, *, network: bool) -> Mapping[str, str]:
+        """What a command's environment must hold here, over all else."""
         ...
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:

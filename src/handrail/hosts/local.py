@@ -1,15 +1,16 @@
-"""This machine as a host: commands in slots where there can be any, else as direct children.
+"""This machine as a host: commands in slots, as confined as the place asks for and the machine lets us, or directly.
 
-It chooses the tier once, when the first command runs: PID namespaces (T2), a child subreaper (T1), or neither (T0).
+The tier is chosen once, by making a slot of the very kind that commands then run in. No later failure steps down.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from handrail.errors import ConfigurationError
+from handrail.errors import ConfigurationError, SandboxUnavailable
 from handrail.process.cancel import Cancel
 from handrail.process.child import NotStarted
 from handrail.process.direct import ENFORCED as DIRECT
@@ -17,82 +18,158 @@ from handrail.process.direct import not_run, run_direct
 from handrail.process.spawn import EXHAUSTED, no_room
 from handrail.process.supervise import OnOutput
 from handrail.values.completed import Completed, Enforced
-from handrail.values.invocation import Invocation
+from handrail.values.invocation import Access, Invocation
+from handrail.values.place import Place
 
 # What makes slots is loaded with the first command: it is a tenth of what a toolbox takes to load.
 if TYPE_CHECKING:
     from handrail.process.slots import Slots
-    from handrail.process.warden_process import Mode
+    from handrail.sandbox.choice import Choice
+    from handrail.sandbox.walls import Walls
 
-_MODES: dict[str, Mode | None] = {"T3": "namespace", "T2": "namespace", "T1": "reaper", "T0": None}
+TIERS = ("T3", "T2", "T1", "T0")
 
 
 class LocalHost:
     """A `Host` (see base.py). `HANDRAIL_TIER` in the environment (T3, T2, T1, T0) can only lower what is chosen."""
 
     def __init__(self) -> None:
-        asked = os.environ.get("HANDRAIL_TIER", "T3")
-        if asked not in _MODES:
-            raise ConfigurationError(f"HANDRAIL_TIER must be one of {', '.join(_MODES)}; it is {asked!r}.")
-        self._mode: Mode | None = _MODES[asked]
+        self._highest = os.environ.get("HANDRAIL_TIER", "T3")
+        if self._highest not in TIERS:
+            raise ConfigurationError(f"HANDRAIL_TIER must be one of {', '.join(TIERS)}; it is {self._highest!r}.")
+        self._place: Place | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._chosen = self._mode is None
-        self._slots: Slots | None = None
+        self._choice: Choice | None = None
+        self._slots: dict[tuple[Access, bool], Slots] = {}
+        self._closed = False
 
     @property
     def enforced(self) -> Enforced:
-        slots = self._choose()
+        slots = self._slots_for("change", network=self._place is not None and self._place.network)
         return slots.enforced if slots is not None else DIRECT
 
+    def open(self, place: Place) -> None:
+        self._place = place
+        if place.sandbox == "off":  # nothing that could be missing: chosen with the first command
+            return
+        from handrail.sandbox.memory import NoMemoryGroup
+
+        try:
+            choice = self._chosen()
+        except NotStarted:  # no room just now: the first call tries again
+            return
+        except NoMemoryGroup as none:
+            raise ConfigurationError(
+                f"resources.memory_bytes cannot be held to here: {none}. Leave it out, or start this program where "
+                "control groups are delegated (systemd-run --user --scope -p Delegate=yes)."
+            ) from none
+        if choice.walls is None and place.sandbox == "required":
+            raise SandboxUnavailable(
+                'sandbox="best" accepts what this machine has.\n'
+                f'sandbox="required" cannot be had: {"; ".join(choice.reasons)}. `handrail doctor` tells more.'
+            )
+
+    def seen(self, path: str) -> str:
+        walls = self._walls()
+        return walls.seen(path) if walls is not None else path
+
+    def variables(self, *, network: bool) -> Mapping[str, str]:
+        walls = self._walls()
+        return walls.variables(network=network) if walls is not None else {}
+
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
-        if os.getpid() != self._pid:
+        if self._is_forked():
             return _of_another_process()
         try:
-            slots = self._choose()
+            slots = self._slots_for(invocation.access, network=invocation.network)
         except NotStarted as refusal:
             return not_run(refusal)
         if slots is None:
             return run_direct(invocation, cancel, on_output)
+        return self._run_in(slots, invocation, cancel, on_output)
+
+    def _run_in(self, slots: Slots, invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
         from handrail.process.slot_child import run_in_slot
 
-        return run_in_slot(slots, invocation, cancel, on_output)
+        walls = self._walls()
+        if walls is None:
+            return run_in_slot(slots, invocation, cancel, on_output)
+        from handrail.sandbox.tiers import Unavailable
+
+        try:
+            if invocation.access == "read":
+                return run_in_slot(slots, invocation, cancel, on_output)
+            return walls.run(lambda: run_in_slot(slots, invocation, cancel, on_output))
+        except Unavailable as unavailable:
+            return not_run(NotStarted(str(unavailable), 125))
 
     def close(self) -> None:
-        if self._slots is not None:
-            self._slots.close()
-
-    def _choose(self) -> Slots | None:
-        """Slots if one could really be had when it was first tried, and from then on: no later failure steps down.
-
-        Raises NotStarted where there was only no room to try.
-        """
-        if os.getpid() != self._pid:  # a thread that is not here may have held the lock at the moment of the fork
-            return self._slots
+        if self._is_forked():
+            return
         with self._lock:
-            if not self._chosen and self._mode is not None:
-                self._slots = _tried(self._mode)
-                self._chosen = True
-            return self._slots
+            self._closed = True
+        for slots in self._slots.values():
+            slots.close()
+        if self._choice is not None and self._choice.walls is not None:
+            self._choice.walls.close()
+
+    def _walls(self) -> Walls | None:
+        if self._place is None or self._place.sandbox == "off":
+            return None
+        if self._is_forked():
+            return self._choice.walls if self._choice is not None else None
+        return self._chosen().walls
+
+    def _is_forked(self) -> bool:
+        """In a child of the session's process nothing is chosen or loaded any more.
+
+        A thread that is not here may have held a lock, or been in the middle of an import, at the moment of the fork.
+        """
+        return os.getpid() != self._pid
+
+    def _chosen(self) -> Choice:
+        """What there really is, tried when it is first needed. Raises NotStarted where there was no room to try."""
+        with self._lock:
+            if self._choice is None:
+                self._choice = _choose(self._place, self._highest)
+                if self._choice.first is not None:
+                    self._slots[self._choice.kind] = self._choice.first
+            return self._choice
+
+    def _slots_for(self, access: Access, *, network: bool) -> Slots | None:
+        """None for direct children. Raises NotStarted."""
+        if self._is_forked():
+            return self._slots.get((access, network))
+        choice = self._chosen()
+        walls = self._walls()
+        if choice.first is None:
+            if self._place is not None and self._place.sandbox == "required":
+                raise NotStarted("The sandbox that the settings ask for cannot be had here.", 125)
+            return None
+        kind = (access, network) if walls is not None else choice.kind
+        with self._lock:
+            if kind not in self._slots and walls is not None and not self._closed:
+                self._slots[kind] = choice.more(*kind)
+            if kind not in self._slots:
+                raise NotStarted("The session is closed.", 125)
+            return self._slots[kind]
 
 
-def _tried(mode: Mode) -> Slots | None:
+def _choose(place: Place | None, highest: str) -> Choice:
     try:
-        # Both now, since later there may be no descriptor left to load the second by.
+        # All of it now, since later there may be no descriptor left to load the rest by.
         import handrail.process.slot_child  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        from handrail.process.slots import Slots
         from handrail.process.warden_process import NoWarden
+        from handrail.sandbox.choice import choose
     except OSError as exhausted:
         raise no_room() from exhausted
-    slots = Slots(mode)
     try:
-        slots.release(slots.acquire(), clean=True)
+        return choose(place, highest)
     except NoWarden as none:
-        slots.close()
         if isinstance(none.__cause__, OSError) and none.__cause__.errno in EXHAUSTED:
             raise no_room() from none
-        return None
-    return slots
+        raise
 
 
 def _of_another_process() -> Completed:

@@ -1,7 +1,9 @@
 """A program for one slot: starts the processes of one call after another, and owns all they start, until it is ended.
 
 Standard library only, single-threaded, nothing of the host in memory or environment. It is pid 1 of a PID namespace, or
-a child subreaper: whatever a command starts, however it hides, ends up as this process's child.
+a child subreaper: whatever a command starts, however it hides, ends up as this process's child. The warden forks it, or
+a sandbox program starts it: python -I -S keeper.py CONVERSATION_FD LIFE_FD. What it first hears is how to confine
+itself, and with that all it will start; where it cannot, it says why on its standard error, and ends.
 
 It speaks over one SEQPACKET socket with the host: a request is a JSON object with descriptors attached, an answer a
 JSON object. The host trusts no answer: a hostile command of the same user may have killed or stopped this process.
@@ -18,19 +20,23 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 TYPE_CHECKING = False  # as `typing` has it, without loading that
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
     from typing import Any
 
-    from handrail.process import tree
-else:  # this is part of no package: the warden finds it by the folder that it lies in
+    from handrail.process import confine, conversation, tree
+else:  # this is part of no package; the folder that it lies in is put last, so that it can hide nothing
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import confine
+    import conversation
     import tree
 
-# A request brings at most two ends of pipes, a memory file, and a pipe that tells when nothing of the call is left.
-DESCRIPTORS = 8
-MESSAGE_BYTES = 128 * 1024
+    sys.path.pop()
+
 NAMED = 100  # of what is left; more would not fit into a message
 LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 HELPERS_S = 0.01  # for what has closed its output and is on its way out
@@ -43,8 +49,9 @@ class Keeper:
         self._host = host
         self._life_fd = life_fd
         self._is_init = is_init
-        self._null = os.open(os.devnull, os.O_RDWR)
         self._wake = tree.wake_on_child()
+        self._cpu_s = confine_as_asked(host)
+        self._null = os.open(os.devnull, os.O_RDWR)
         self._mounts = changed_mounts()
         self._has_other_mounts = False
         self._made = circumstances()
@@ -59,6 +66,7 @@ class Keeper:
         me = os.pidfd_open(os.getpid())
         socket.send_fds(self._host, [b"{}"], [me], socket.MSG_NOSIGNAL)
         os.close(me)
+        os.dup2(self._null, 2)
         poll = select.poll()
         for fd in (self._host.fileno(), self._life_fd, self._wake):
             poll.register(fd, select.POLLIN)
@@ -79,7 +87,7 @@ class Keeper:
 
     def _answer(self) -> bool:
         """Take one request; False when the conversation is over."""
-        request, fds = receive(self._host)
+        request, fds = conversation.receive(self._host)
         if request is None:
             return False
         action = request.get("do")
@@ -109,7 +117,10 @@ class Keeper:
             is_last = place == len(argvs) - 1
             reading, stdout = (self._null, fds[0]) if is_last else os.pipe()
             try:
-                self._running[start(argv, request, stdin, stdout, fds[1])] = place
+                with limited_time(self._cpu_s) as set_for:
+                    pid = start(argv, request, stdin, stdout, fds[1])
+                    set_for(pid)
+                self._running[pid] = place
             except (OSError, ValueError) as failure:
                 self._running.clear()
                 for fd in {reading} - {self._null}:
@@ -184,6 +195,41 @@ class Keeper:
             self._host.send(json.dumps(answer).encode(), socket.MSG_NOSIGNAL)
 
 
+def confine_as_asked(host: socket.socket) -> int | None:
+    """The first request. Returns the seconds of processor time that a process may use. Raises confine.Refused."""
+    request, _ = conversation.receive(host)
+    if request is None:
+        raise confine.Refused("the host asked for no confinement")
+    inside: dict[str, Any] = request["inside"]
+    seconds: int | None = inside.pop("cpu_s", None)
+    confine.apply(inside)
+    return seconds
+
+
+@contextlib.contextmanager
+def limited_time(cpu_s: int | None) -> Generator[Callable[[int], None]]:
+    """Around the start of a process that may use so many seconds of processor time (SIGXCPU, a second later SIGKILL).
+
+    A limit of this process's own would end it one day: so only its soft one, which a child is born with, is lowered for
+    that moment, and the hard one set for the child, which could otherwise raise the other.
+    """
+    if cpu_s is None:
+        yield lambda _pid: None
+        return
+    before = resource.getrlimit(resource.RLIMIT_CPU)
+    used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (max(cpu_s, used + 1), before[1]))
+
+    def set_for(pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+
+    try:
+        yield set_for
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, before)
+
+
 def circumstances() -> tuple[object, ...]:
     """What a command inherits from this process and others could have changed."""
     limits = [resource.getrlimit(limit) for limit in LIMITS]
@@ -196,32 +242,6 @@ def changed_mounts() -> select.poll:
     with contextlib.suppress(OSError):  # no /proc, and then nothing of it to change
         poll.register(os.open("/proc/self/mounts", os.O_RDONLY), select.POLLPRI | select.POLLERR)
     return poll
-
-
-def receive(conversation: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
-    """One request and its descriptors; (None, []) at the end. A long one lies in the last descriptor, a memory file.
-
-    `socket.recv_fds` drops its flags, and the descriptors would be inherited by every command: hence recvmsg.
-    """
-    try:
-        data, ancillary, _, _ = conversation.recvmsg(
-            MESSAGE_BYTES, socket.CMSG_SPACE(DESCRIPTORS * 4), socket.MSG_CMSG_CLOEXEC
-        )
-    except OSError:
-        return None, []
-    fds: list[int] = []
-    for level, kind, payload in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds += memoryview(payload[: len(payload) - len(payload) % 4]).cast("i").tolist()
-    if not data:
-        return None, fds
-    request = json.loads(data)
-    if request.get("do") == "read":
-        memory = fds.pop()
-        with open(memory, "rb") as file:
-            file.seek(0)
-            request = json.loads(file.read())
-    return request, fds
 
 
 def start(argv: list[str], request: dict[str, Any], stdin: int, stdout: int, stderr: int) -> int:
@@ -241,3 +261,18 @@ def start(argv: list[str], request: dict[str, Any], stdin: int, stdout: int, std
     )
     child.returncode = 0  # Popen must not wait for it: `Keeper._reap` collects everything
     return child.pid
+
+
+def main(conversation_fd: int, life_fd: int) -> None:
+    """What a sandbox program starts: pid 1 of its PID namespace."""
+    for fd in (conversation_fd, life_fd):
+        os.set_inheritable(fd, False)  # noqa: FBT003 - takes no name
+    try:
+        slot = Keeper(socket.socket(fileno=conversation_fd), life_fd, is_init=True)
+    except (confine.Refused, OSError) as refused:
+        sys.exit(str(refused))  # which it prints on standard error
+    slot.serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

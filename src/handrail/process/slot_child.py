@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic
 
+from handrail.process.answers import Answer
 from handrail.process.cancel import Cancel
 from handrail.process.capture import Capture
 from handrail.process.child import NotStarted
 from handrail.process.direct import not_run
-from handrail.process.slots import ENFORCED, Answer, Slot, Slots
+from handrail.process.slot import Slot
+from handrail.process.slots import Slots
 from handrail.process.spawn import UMASK, Pipes, no_room, not_started
 from handrail.process.supervise import OnOutput, supervise
 from handrail.process.warden_process import NoWarden
@@ -22,6 +24,7 @@ from handrail.values.invocation import Invocation
 
 # For naming what a command left, which a keeper does at once; without an answer it is ended unnamed.
 _NAMES_S = 2.0
+_NO_SLOT = "What confines a command could not be made just now, so it was not started. `handrail doctor` tells more."
 
 
 def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output: OnOutput | None) -> Completed:
@@ -35,8 +38,8 @@ def run_in_slot(slots: Slots, invocation: Invocation, cancel: Cancel, on_output:
         refusal = child.refusal
     except NotStarted as failure:
         refusal = failure
-    except NoWarden:
-        refusal = no_room()
+    except NoWarden as none:
+        refusal = no_room() if not none.complaint else NotStarted(_NO_SLOT, 125)
     return replace(not_run(refusal), enforced=slots.enforced)
 
 
@@ -53,12 +56,12 @@ class SlotChild:
         self._until_over = -1
         with Pipes(merge=invocation.merge) as pipes:
             self._slot = _started(slots, invocation, pipes)
-            self.enforced = ENFORCED[self._slot.mode]
+            self.enforced = self._slot.enforced
             self.captures = {
                 name: Capture(fd, invocation.output, invocation.spill_dir) for name, fd in pipes.hand_over().items()
             }
         self.exit_fd = self._slot.conversation.fileno()
-        slots.refill()
+        slots.refill(self._slot.confinement)
 
     def terminate(self) -> tuple[int, ...]:
         try:

@@ -2,16 +2,19 @@
 
 Usage: python -I -S warden.py CONTROL_FD HOST_PIDFD MODE, with MODE "namespace" or "reaper". Standard library only,
 single-threaded, started with an empty environment. On the control socket the host sends one end of a socket for each
-keeper that it wants; the warden answers once, when it is ready. It knows nothing of calls: those are the keepers'.
+keeper that it wants, and how its slot is to be made; the warden answers once, when it is ready. It knows nothing of
+calls: those are the keepers'.
 
 In mode "namespace" each keeper is pid 1 of a PID namespace, and the kernel ends all in it when it ends. An ordinary
-user needs a user namespace for that, and the real warden is then pid 1 of a PID namespace itself.
+user needs a user namespace for that, and the real warden is then pid 1 of a PID namespace itself. A keeper within a
+sandbox program (bubblewrap) is pid 1 there in either mode.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import select
@@ -22,17 +25,20 @@ import sys
 TYPE_CHECKING = False  # as `typing` has it, without loading that
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from typing import Any
 
-    from handrail.process import keeper, tree
+    from handrail.process import conversation, keeper, mounts, namespaces, network, tree
 else:  # with -I the folder that this file lies in is not searched; it is put last, so that it can hide nothing
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import conversation
     import keeper
+    import mounts
+    import namespaces
+    import network
     import tree
 
     sys.path.pop()
 
-CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000  # linux/sched.h
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 2, 4, 8, 0x4000, 0x80000  # linux/mount.h
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux/prctl.h
 
 # What a command may use, as far as hard limits go: what a login gives, whatever the host has set for itself. No core
@@ -48,6 +54,10 @@ LIMITS = (
     (resource.RLIMIT_NPROC, resource.RLIM_INFINITY),
 )
 
+# A request for a keeper brings an end of its conversation, and of the pipe that it complains to.
+KEEP_DESCRIPTORS = 2
+COMPLAINT_BYTES = 2000
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -61,6 +71,7 @@ class Warden:
         self._own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY) if in_namespaces else -1
         self._wake = tree.wake_on_child()
         self._keepers: set[int] = set()
+        self._networks: dict[str, int] = {}  # a session's network namespace, by the session's name for it
         # Its writing end is the warden's alone: a keeper that finds its own end closed has lost the warden.
         self._life_read, self._life_write = os.pipe()
 
@@ -80,47 +91,73 @@ class Warden:
 
     def _answer(self) -> bool:
         """Do what the host asks; False when it has closed the socket."""
-        request, fds = keeper.receive(self._control)
+        request, fds = conversation.receive(self._control)
         if request is None:
             return False
+        action = request.get("do")
+        if action == "keep" and len(fds) == KEEP_DESCRIPTORS:
+            self._make_keeper(fds[0], fds[1], request["outside"])
+        elif action == "settle":
+            self._reap()  # what a killed keeper held is ours by now; when it is ended, the closing below tells
+        elif action == "forget" and (network_fd := self._networks.pop(request["network"], -1)) >= 0:
+            os.close(network_fd)
         for fd in fds:
-            if request.get("do") == "keep":
-                self._make_keeper(fd)
-            elif request.get("do") == "settle":
-                self._reap()  # what a killed keeper held is ours by now; when it is ended, the closing below tells
             os.close(fd)
         return True
 
-    def _make_keeper(self, conversation_fd: int) -> None:
-        """On failure the host sees the socket closed before any word from a keeper."""
-        if self._in_namespaces and libc.unshare(CLONE_NEWPID) != 0:
+    def _make_keeper(self, conversation_fd: int, complaints_fd: int, outside: dict[str, Any]) -> None:
+        """On failure the host sees the socket closed before any word from a keeper, and reads why from its pipe."""
+        if (name := outside.get("network")) is not None and name not in self._networks:
+            try:
+                self._networks[name] = network.make()
+            except (network.Refused, OSError) as refused:
+                complain(complaints_fd, refused)
+                return
+        needs_namespace = self._in_namespaces and "program" not in outside
+        if needs_namespace and libc.unshare(namespaces.CLONE_NEWPID) != 0:
             return
         try:
             pid = os.fork()
         except OSError:  # no room for a process
             pid = -1
         if pid == 0:
-            with exit_at_end():
-                self._become_keeper(conversation_fd)
+            with exit_at_end(complaints_fd):
+                self._become_keeper(conversation_fd, outside)
         if pid > 0:
             self._keepers.add(pid)
-        if self._in_namespaces:
+        if needs_namespace:
             # Without this the next fork would land in that namespace, and fail for ever once its init has ended.
-            libc.setns(self._own_namespace, CLONE_NEWPID)
+            libc.setns(self._own_namespace, namespaces.CLONE_NEWPID)
 
-    def _become_keeper(self, conversation_fd: int) -> None:
-        conversation = socket.socket(fileno=os.dup(conversation_fd))
-        for fd in (conversation_fd, self._life_write, self._host_pidfd, self._wake, self._own_namespace):
+    def _become_keeper(self, conversation_fd: int, outside: dict[str, Any]) -> None:
+        conversation_fd = os.dup(conversation_fd)
+        self._enter_surroundings(outside)
+        for fd in (self._life_write, self._host_pidfd, self._wake, self._own_namespace, *self._networks.values()):
             if fd >= 0:
                 os.close(fd)
         self._control.close()
-        if self._in_namespaces:
+        if "program" in outside:
+            become_program(outside["program"], conversation_fd, self._life_read)
+        if not self._in_namespaces:
+            libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+        elif "mounts" in outside:
+            mounts.enter()
+            mounts.build(outside["mounts"])
+        else:
+            namespaces.see_own_processes()
+        host = socket.socket(fileno=conversation_fd)
+        keeper.Keeper(host, self._life_read, is_init=self._in_namespaces).serve()
+
+    def _enter_surroundings(self, outside: dict[str, Any]) -> None:
+        """What a slot shares with others of its session or has from outside, whatever it is made of."""
+        if self._in_namespaces or "program" in outside:
             # "When the parent's thread ends": the warden has one thread only, so this is its own end.
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            see_own_processes()
-        else:
-            libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
-        keeper.Keeper(conversation, self._life_read, is_init=self._in_namespaces).serve()
+        if "cgroup" in outside:
+            with open(os.path.join(outside["cgroup"], "cgroup.procs"), "w") as file:
+                file.write("0")  # whoever writes
+        if "network" in outside:
+            network.join(self._networks[outside["network"]])
 
     def _reap(self) -> None:
         """Collect ended keepers. What a killed subreaper held has fallen to us, the next subreaper: end it."""
@@ -136,95 +173,40 @@ class Warden:
             return
         for pid in self._keepers:
             tree.signal_pid(pid, signal.SIGKILL)
-        for pid in self._keepers:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)  # an init has ended only when all in its namespace has
+        # An init has ended only when all in its namespace has. What ran bubblewrap ends before the init within, which
+        # falls to us then, and dies by its parent's death.
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
 
 
-def see_own_processes() -> None:
-    """A /proc for this namespace, in a mount namespace of its own: without it /proc/$$ would be another process.
-
-    Where that is forbidden (a container that masks parts of /proc) commands see the host's /proc instead.
-    """
-    if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b"none", b"/", None, MS_REC | MS_SLAVE, None) == 0:
-        libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+def become_program(program: list[str], conversation_fd: int, life_fd: int) -> None:
+    """Start the keeper anew inside a sandbox program, with no environment and these two descriptors."""
+    # First out of the way: either of them may have the other's number.
+    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in (conversation_fd, life_fd)]
+    for place, fd in enumerate(moved, 3):
+        os.dup2(fd, place)
+    argv = [*program, "--", sys.executable, "-I", "-S", "-B", keeper.__file__, "3", "4"]
+    os.execve(program[0], argv, {})  # noqa: S606 - no shell is wanted
 
 
 @contextlib.contextmanager
-def exit_at_end() -> Generator[None]:
-    """For a forked child: whatever happens, it never returns into its parent's code."""
+def exit_at_end(complaints_fd: int) -> Generator[None]:
+    """For a forked child: whatever happens, it never returns into its parent's code, and tells what it was."""
     try:
+        os.dup2(complaints_fd, 2)
         yield
-    except BaseException:  # noqa: BLE001 - there is nobody in this process to tell
+    except BaseException as failure:  # noqa: BLE001 - there is nobody in this process to tell, but the host
+        complain(2, failure)
         os._exit(1)
     os._exit(0)
 
 
-def can_make_namespaces() -> bool:
-    """Make one, as a keeper's would be made, and come back."""
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY)
-    if libc.unshare(CLONE_NEWPID) != 0:
-        os.close(own)
-        return False
-    try:
-        pid = os.fork()
-    except OSError:
-        pid = -1
-    if pid == 0:
-        os._exit(0)
-    worked = pid > 0 and os.waitpid(pid, 0)[1] == 0
-    came_back = libc.setns(own, CLONE_NEWPID) == 0
-    os.close(own)
-    return worked and came_back
-
-
-def enter_user_namespace(fds: list[int]) -> bool:
-    """As an ordinary user: become pid 1 of a PID namespace that a user namespace of ours owns.
-
-    A keeper's namespace can only be left again (setns) towards one that we own. In a forked child, as a failure on the
-    way cannot be undone: this returns True there, and False in the process that called if it did not work. If it did,
-    that process waits here for the end and never returns. It keeps none of `fds`: the host must see the warden's own
-    end by them.
-    """
-    reading, writing = os.pipe()
-    uid, gid = os.getuid(), os.getgid()
-    pid = os.fork()
-    if pid:
-        os.close(writing)
-        worked = os.read(reading, 1) == b"!"
-        os.close(reading)
-        close_all(fds if worked else [])
-        os.waitpid(pid, 0)
-        if worked:
-            os._exit(0)
-        return False
-    os.close(reading)
-    if libc.unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0:
-        os._exit(1)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        try:
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
-        except OSError:
-            os._exit(1)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of credentials takes it back
-    inner = os.fork()
-    if inner:
-        close_all([writing, *fds])
-        os.waitpid(inner, 0)
-        os._exit(0)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if not can_make_namespaces():
-        os._exit(1)
-    os.write(writing, b"!")
-    os.close(writing)
-    return True
-
-
-def close_all(fds: list[int]) -> None:
-    """Close descriptors of ours."""
-    for fd in fds:
-        os.close(fd)
+def complain(fd: int, failure: BaseException) -> None:
+    """Say in one line why there is no slot."""
+    words = str(failure) if type(failure).__name__ == "Refused" else f"{type(failure).__name__}: {failure}"
+    with contextlib.suppress(OSError):  # the host has gone
+        os.write(fd, words.encode(errors="backslashreplace")[:COMPLAINT_BYTES] + b"\n")
 
 
 def start_clean(fds: list[int]) -> None:
@@ -250,11 +232,10 @@ def main(control_fd: int, host_pidfd: int, mode: str) -> None:
     """Become what `mode` asks for, or less, say which, and serve. Where there can be neither, just end."""
     fds = [control_fd, host_pidfd]
     start_clean(fds)
-    in_namespaces = mode == "namespace" and (can_make_namespaces() or enter_user_namespace(fds))
-    if not in_namespaces:
-        if not os.path.samefile("/proc/self", f"/proc/{os.getpid()}"):
-            return  # the /proc of another PID namespace: its numbers are those of strangers here
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    in_namespaces = mode == "namespace" and (namespaces.can_make_namespaces() or namespaces.enter_user_namespace(fds))
+    if not in_namespaces and not os.path.samefile("/proc/self", f"/proc/{os.getpid()}"):
+        return  # the /proc of another PID namespace: its numbers are those of strangers here
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Commands of the same user can then neither trace this process and its keepers nor look into them.
     libc.prctl(PR_SET_DUMPABLE, 0)
     control = socket.socket(fileno=control_fd)

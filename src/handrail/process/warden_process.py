@@ -17,10 +17,11 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from time import monotonic
-from typing import Literal
+from typing import Any
 
-Mode = Literal["namespace", "reaper"]
+from handrail.values.confinement import Mode
 
 # Python's start, once a process: 30 to 75 ms when measured. A machine that takes longer than this has other troubles.
 _START_S = 20.0
@@ -29,7 +30,14 @@ _PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "warden.py")
 
 
 class NoWarden(Exception):
-    """There can be no keepers here; the sentence says why. Travels to whoever chooses the tier."""
+    """There can be no keepers here; the sentence says why. Travels to whoever chooses the tier.
+
+    `complaint` is what the slot's own programs said of it, for people; paths of this machine may stand in it.
+    """
+
+    def __init__(self, sentence: str, complaint: str = "") -> None:
+        super().__init__(sentence)
+        self.complaint = complaint
 
 
 class WardenProcess:
@@ -56,9 +64,16 @@ class WardenProcess:
         # waits for the warden proper, and ends a little later than that.
         return not wait_readable(fd, 0)
 
-    def keep(self, conversation: socket.socket) -> None:
-        """Have a keeper made that talks over `conversation`; it is closed where none can be. Raises OSError."""
-        send(self._control, {"do": "keep"}, [conversation.fileno()])
+    def keep(self, conversation: socket.socket, complaints_fd: int, outside: Mapping[str, Any]) -> None:
+        """Have a keeper made that talks over `conversation`; it is closed where none can be. Raises OSError.
+
+        See `Confinement` for `outside`. Why there is none is written to `complaints_fd`.
+        """
+        send(self._control, {"do": "keep", "outside": dict(outside)}, [conversation.fileno(), complaints_fd])
+
+    def forget_network(self, name: str) -> None:
+        """Let a session's network namespace go; it ends with the last slot in it. Raises OSError."""
+        send(self._control, {"do": "forget", "network": name}, [])
 
     def settle(self, timeout_s: float) -> None:
         """Wait until nothing is left of keepers that were killed. Raises OSError."""
@@ -116,6 +131,14 @@ def stop_all() -> None:
         for running in _wardens.by_mode.values():
             running.stop()
         _wardens.by_mode.clear()
+
+
+def forget_network(name: str) -> None:
+    """Let a session's network namespace go, in whichever warden has it."""
+    with _wardens.lock:
+        for running in _wardens.by_mode.values():
+            with contextlib.suppress(OSError):  # a warden that has ended holds none
+                running.forget_network(name)
 
 
 def send(conversation: socket.socket, request: object, fds: list[int]) -> None:

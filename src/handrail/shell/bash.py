@@ -35,10 +35,12 @@ class NoRoom(Exception):
 class Bash:
     """What all commands of a session have in common. `directory` is absolute and private (mode 0700).
 
+    A command finds it at `seen_as`, which is another path in a slot with mounts of its own.
     Of `environment`, SHELLOPTS, BASHOPTS and BASH_ENV are left out: bash is to start as if by hand.
     """
 
     directory: str
+    seen_as: str
     environment: Mapping[str, str]
     login: bool
 
@@ -59,17 +61,17 @@ class Bash:
         if self.login or _MAY_SET_TRAPS.search(command):
             variables["__handrail_traps"] = "1"
         options = ("--noprofile", "-lc") if self.login else ("-c",)
-        fifo = os.path.join(self.directory, f"cwd-{name}")
-        text = os.path.join(self.directory, f"command-{name}")
+        fifo, seen_fifo = (os.path.join(place, f"cwd-{name}") for place in (self.directory, self.seen_as))
+        text, seen_text = (os.path.join(place, f"command-{name}") for place in (self.directory, self.seen_as))
         report: int | None = None
         try:
             if len(command) * 4 >= _ARGUMENT_BYTES and len(os.fsencode(command)) >= _ARGUMENT_BYTES:
                 _write_text(text, command)
-                variables["__handrail_text"] = text
+                variables["__handrail_text"] = seen_text
                 command = '\\builtin eval -- "$__handrail_text"'
             report = _open_report(fifo)
             if report is not None:
-                variables["__handrail_fifo"] = fifo
+                variables["__handrail_fifo"] = seen_fifo
             yield BashCall(("bash", *options, "--", command), variables, report)
         finally:
             if report is not None:

@@ -45,9 +45,9 @@ class ShellRun:
 class Session:
     """Runs commands in bash. Calls may overlap on several threads; then the last one that changed the directory counts.
 
-    `directory` is the session's own, absolute and outside the workspace; spills are kept in it. `environment` is the
-    whole environment of every command. With `login`, bash is a login shell: it reads the user's profile first, and
-    what that exports is held to the same rule as the environment.
+    `directory` is the session's own, absolute and outside the workspace; what commands may reach of it lies in `tmp`,
+    `io` and `outputs` there. `environment` is every command's, but for what the host sets over it. With `login`, bash
+    is a login shell: it reads the user's profile first, and what that exports is held to the environment's rule.
     """
 
     def __init__(
@@ -55,9 +55,16 @@ class Session:
     ) -> None:
         self._workspace = workspace
         self._host = host
-        self._bash = Bash(directory, dict(environment), login)
+        self._tmp, self._outputs = os.path.join(directory, "tmp"), os.path.join(directory, "outputs")
+        io = os.path.join(directory, "io")
+        self._bash = Bash(io, host.seen(io), dict(environment), login)
         self._cwd = "."
         self._numbers = itertools.count(1)
+
+    @property
+    def root(self) -> str:
+        """The workspace's absolute path."""
+        return self._workspace.root
 
     @property
     def cwd(self) -> str:
@@ -71,12 +78,13 @@ class Session:
         timeout_s: float,
         grace_s: float = 2.0,
         merge: bool = True,
+        network: bool = False,
         output: OutputLimits = _DEFAULT_OUTPUT,
         cancel: Cancel | None = None,
         on_output: OnOutput | None = None,
     ) -> ShellRun:
         """Run `command` to its end on the calling thread. Times in seconds, see `Invocation`."""
-        self._make_tmpdir()
+        self._make_directories()
         before, vanished = self._start()
         path = self._workspace.absolute(before)
         try:
@@ -84,12 +92,14 @@ class Session:
                 invocation = Invocation(
                     argv=bash.argv,
                     cwd=path,
-                    env={**bash.environment, "PWD": path},  # else bash would look the directory up, and could not
+                    # Without PWD bash would look the directory up, and could not.
+                    env={**bash.environment, **self._host.variables(network=network), "PWD": path},
                     timeout_s=timeout_s,
                     grace_s=grace_s,
                     merge=merge,
                     output=output,
-                    spill_dir=self._bash.directory,
+                    spill_dir=self._outputs,
+                    network=network,
                 )
                 completed = self._host.run(invocation, cancel=stop, on_output=on_output)
                 reported = bash.directory()
@@ -100,12 +110,11 @@ class Session:
             reported = None
         return self._end(completed, reported, before, vanished=vanished)
 
-    def _make_tmpdir(self) -> None:
-        """Each time: a command may have removed it, and the next would find no place for its temporary files."""
-        tmpdir = self._bash.environment.get("TMPDIR", "")
-        if os.path.dirname(tmpdir) == self._bash.directory:
+    def _make_directories(self) -> None:
+        """Each time: a command may have removed them, and the next would find no place for its temporary files."""
+        for directory in (self._tmp, self._bash.directory, self._outputs):
             with suppress(OSError):  # it is there, or cannot be, which the command will say itself
-                os.mkdir(tmpdir, 0o700)
+                os.mkdir(directory, 0o700)
 
     def _start(self) -> tuple[str, bool]:
         """Where a command starts, and whether the session's directory is there no more; that is said once."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from handrail.process.cancel import Cancel
 from handrail.process.supervise import OnOutput
 from handrail.values.completed import Captured, Completed, Enforced
 from handrail.values.invocation import Invocation
+from handrail.values.place import Place
 
 _NOTHING = Enforced(tier="fake", processes="none", files="none", network="none")
 
@@ -24,7 +25,7 @@ def ended(exit_code: int = 0, stdout: bytes = b"", stderr: bytes = b"") -> Compl
 
 
 class FakeHost:
-    """A `Host` for `Toolbox(host=…)`. `invocations` is what it was asked to run, in order.
+    """A `Host` for `Toolbox(host=…)`. `invocations` is what it was asked to run, in order; `place` where.
 
     `replies` are used up one a call: a `Completed`, or a function of the invocation that returns one. Once they are
     used up, every command ends with exit code 0 and no output. Output goes to the listener as well.
@@ -34,8 +35,19 @@ class FakeHost:
 
     def __init__(self, replies: Sequence[Completed | Callable[[Invocation], Completed]] = ()) -> None:
         self.invocations: list[Invocation] = []
+        self.place: Place | None = None
         self.closed = False
         self._replies = list(replies)
+
+    def open(self, place: Place) -> None:
+        self.place = place
+
+    def seen(self, path: str) -> str:
+        return path
+
+    def variables(self, *, network: bool) -> Mapping[str, str]:
+        del network
+        return {}
 
     def run(self, invocation: Invocation, *, cancel: Cancel, on_output: OnOutput | None = None) -> Completed:
         del cancel  # nothing runs that could be stopped

@@ -101,7 +101,7 @@ class ReadOutputTool:
         completed = self._host.run(
             Invocation(
                 argv=search_argv(
-                    output.path,
+                    self._host.seen(output.path),
                     output.inode,
                     pattern,
                     start_line=start,
@@ -109,11 +109,12 @@ class ReadOutputTool:
                     max_chars=self._text.max_chars,
                     seconds=_SEARCH_S / 2,
                 ),
-                cwd=self._directory,
+                cwd=self._host.seen(self._directory),
                 env={"PATH": "/usr/bin:/bin"},
                 timeout_s=_SEARCH_S,
                 grace_s=0,
                 merge=False,
+                access="read",
                 output=OutputLimits(head_bytes=answer_bytes(asked.max_lines, self._text.max_chars)),
             ),
             cancel=cancel,

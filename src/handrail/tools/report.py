@@ -14,8 +14,10 @@ from handrail.errors import Code
 from handrail.shell.outputs import Output, Outputs, count_lines
 from handrail.shell.session import ShellRun
 from handrail.text.cut import Shown, TextLimits, marker, present
+from handrail.tools.confined import notes_on_confinement
 from handrail.tools.hints import hint_for
 from handrail.values.completed import Captured, Completed
+from handrail.values.place import Resources
 from handrail.values.tool import ToolResult
 
 _MAY_MOVE = re.compile(r"\b(?:cd|pushd|popd)\b")
@@ -23,12 +25,18 @@ _MAY_MOVE = re.compile(r"\b(?:cd|pushd|popd)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """A call as its report needs it. `notes` are for the host program: they stand in the data, not in the text."""
+    """A call as its report needs it. `notes` are for the host program: they stand in the data, not in the text.
+
+    `network` and `resources` are what the call had, `root` the workspace's absolute path, which no report may show.
+    """
 
     command: str
     timeout_s: float
     run: ShellRun
     notes: Sequence[str]
+    network: bool
+    resources: Resources
+    root: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +55,13 @@ def report(ran: Ran, outputs: Outputs, style: ReportStyle) -> ToolResult:
     if not style.merge:
         streams = {"stdout": completed.stdout, "stderr": completed.stderr}
     texts = {name: _text(captured, outputs, style.text) for name, captured in streams.items()}
-    notes = [*_notes(ran.run), *_notes_on_directory(ran), *_notes_on_text(streams, texts)]
+    notes = [
+        *_notes(ran.run),
+        *_notes_on_directory(ran),
+        *completed.warnings,
+        *_notes_on_walls(ran, texts),
+        *_notes_on_text(streams, texts),
+    ]
     hint = hint_for(ran.command, completed.exit_code)
     status = [
         _status(completed, ran.timeout_s),
@@ -110,6 +124,20 @@ def _notes_on_directory(ran: Ran) -> list[str]:
     if not ran.run.unreported or not _MAY_MOVE.search(ran.command):
         return []
     return [f"the command did not tell in which directory it ended; the next one starts in {_shown_path(ran.run.cwd)}"]
+
+
+def _notes_on_walls(ran: Ran, texts: Mapping[str, _Text]) -> list[str]:
+    completed = ran.run.completed
+    return notes_on_confinement(
+        "\n".join(text.joined for text in texts.values()),
+        completed.exit_code,
+        completed.signal,
+        completed.enforced,
+        ran.resources,
+        network=ran.network,
+        root=ran.root,
+        out_of_memory=completed.out_of_memory,
+    )
 
 
 def _notes_on_text(streams: Mapping[str, Captured], texts: Mapping[str, _Text]) -> list[str]:

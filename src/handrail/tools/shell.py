@@ -22,6 +22,7 @@ from handrail.tools.base import Tool, refusal
 from handrail.tools.report import Ran, ReportStyle, report
 from handrail.values.event import Started
 from handrail.values.invocation import OutputLimits
+from handrail.values.place import Resources
 from handrail.values.tool import Effect, ToolResult
 
 # How long the answer waits for a listener to have heard all: enough for one that works, unnoticed with one that sleeps.
@@ -41,6 +42,11 @@ class ShellSettings:
     nonzero_is_error: bool
     text: TextLimits
     output: OutputLimits
+    network: bool
+    resources: Resources
+
+
+_NETWORK = "Ask for network access for this call; without it a command reaches no other machine."
 
 
 class ShellArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,6 +54,7 @@ class ShellArguments(msgspec.Struct, forbid_unknown_fields=True):
 
     command: Annotated[str, msgspec.Meta(description="A bash command line or script; it runs as `bash -c`.")]
     timeout_s: Annotated[float, msgspec.Meta(description="Seconds until the command is stopped.")] | None = None
+    network: Annotated[bool, msgspec.Meta(description=_NETWORK)] | None = None
     description: (
         Annotated[str, msgspec.Meta(description="A few words on what this is for, shown to people.")] | None
     ) = None
@@ -59,6 +66,7 @@ class Command:
 
     command: str
     timeout_s: float
+    network: bool
     description: str | None
 
 
@@ -79,7 +87,8 @@ class ShellTool:
     def parse(self, arguments: Mapping[str, Any]) -> Command:
         asked = parse(ShellArguments, arguments)
         _check_command(asked.command)
-        return Command(asked.command, self._timeout(asked.timeout_s), asked.description)
+        network = self._settings.network or asked.network is True
+        return Command(asked.command, self._timeout(asked.timeout_s), network, asked.description)
 
     def run(self, asked: Command, cancel: Cancel) -> ToolResult:
         ran, listener_notes = self._run(asked, cancel)
@@ -88,7 +97,15 @@ class ShellTool:
         style = ReportStyle(
             text=self._settings.text, merge=self._settings.merge, nonzero_is_error=self._settings.nonzero_is_error
         )
-        done = Ran(command=asked.command, timeout_s=asked.timeout_s, run=ran, notes=listener_notes)
+        done = Ran(
+            command=asked.command,
+            timeout_s=asked.timeout_s,
+            run=ran,
+            notes=listener_notes,
+            network=asked.network,
+            resources=self._settings.resources,
+            root=self._session.root,
+        )
         return report(done, self._outputs, style)
 
     def _run(self, asked: Command, cancel: Cancel) -> tuple[ShellRun, list[str]]:
@@ -113,6 +130,7 @@ class ShellTool:
             timeout_s=asked.timeout_s,
             grace_s=settings.grace_s,
             merge=settings.merge,
+            network=asked.network,
             output=settings.output,
             cancel=cancel,
             on_output=on_output,

@@ -53,7 +53,9 @@ class Completed:
     and None where it was stopped (`timed_out`, `cancelled`; `signal` is then the one that ended it) or where the
     status could not be read. `not_started` is a sentence where no process ever ran; the exit code is then the
     shell's for it (127 not found, 126 not executable, 125 otherwise). With merged streams everything is in `stdout`.
-    `duration_s` is wall clock from before the start to after the end, in seconds.
+    `warnings` say in words what the command made that its sandbox could not stop; `out_of_memory` that the kernel
+    ended a process at the session's limit of memory. `duration_s` is wall clock from before the start to after the end,
+    in seconds.
     """
 
     exit_code: int | None
@@ -64,5 +66,7 @@ class Completed:
     stdout: Captured = Captured()
     stderr: Captured = Captured()
     left_behind: tuple[LeftBehind, ...] = ()
+    warnings: tuple[str, ...] = ()
+    out_of_memory: bool = False
     enforced: Enforced
     not_started: str | None = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+Access = Literal["read", "change"]
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -30,7 +33,8 @@ class Invocation:
     `argv` is exact: no shell reads it. `cwd` is an absolute directory. `env` is the whole environment.
     `timeout_s` is seconds until SIGTERM (None: no limit), `grace_s` seconds from there to SIGKILL.
     `merge` sends both streams through one pipe, so that they keep their order. `spill_dir` is a
-    directory for the spill file (None: what head and tail do not hold is only counted).
+    directory for the spill file (None: what head and tail do not hold is only counted). `access` says whether it may
+    change the workspace, `network` whether it is to have the host's; who confines nothing cannot keep to either.
     """
 
     argv: tuple[str, ...]
@@ -41,3 +45,5 @@ class Invocation:
     merge: bool = True
     output: OutputLimits = field(default_factory=OutputLimits)
     spill_dir: str | None = None
+    access: Access = "change"
+    network: bool = False

@@ -16,7 +16,7 @@ class Resources:
     file_bytes    size of a file that a process writes.
     open_files    descriptors of a process.
     processes     processes at once, of this user in this slot; the kernel does not hold root to it.
-    memory_bytes  memory of everything in the slot together; needs a cgroup that is ours to divide.
+    memory_bytes  memory of all commands of a session together; needs a cgroup that is ours to divide.
     """
 
     cpu_s: int | None = None
@@ -51,7 +51,7 @@ class Place:
     @property
     def tmp(self) -> str:
         """Where commands put temporary files."""
-        return f"{self.session}/tmp"
+        return f"{self.session}/tmp"  # noqa: S108 - not the one that all users share
 
     @property
     def io(self) -> str:
